@@ -12,7 +12,7 @@ from reperf.errors import ReperfError
 
 
 @contextmanager
-def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Iterator[IO]:
+def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Iterator[IO[Any]]:
     """Open a file for writing; it gets its name only when the block ends well.
 
     The data is written beside `path` under a hidden temporary name, flushed to the disk and
@@ -104,7 +104,7 @@ def check_checksums(path: Path | str) -> None:
             )
 
 
-def try_lock(file: IO | int, how: int) -> bool:
+def try_lock(file: IO[Any] | int, how: int) -> bool:
     """Lock an open file without waiting; return whether that was possible."""
     try:
         fcntl.flock(file, how | fcntl.LOCK_NB)

@@ -6,6 +6,7 @@ PyYAML parses them, because Snakemake reads with it, too: what passes here means
 import json
 import re
 from collections import Counter
+from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,7 +113,7 @@ class _Strict(_Loader):
         is_float = node.tag.endswith("float")
         return self.construct_yaml_float(node) if is_float else self.construct_yaml_int(node)
 
-    def mapping(self, node: yaml.MappingNode) -> dict:
+    def mapping(self, node: yaml.MappingNode) -> dict[Hashable, Any]:
         """A mapping; the keys that it merges in from others may be there, too."""
         lines: dict[object, int] = {}
         for key, _ in node.value:

@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import PurePath
+from typing import Any
 
 from rocrate.model import ContextEntity, File
 from rocrate.rocrate import ROCrate
@@ -35,7 +36,7 @@ _LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy")
 _NO_DATE = "1980-01-01"
 
 
-def describe(report: Report, names: Iterable[str], records: Sequence[RunRecord]) -> dict:
+def describe(report: Report, names: Iterable[str], records: Sequence[RunRecord]) -> dict[str, Any]:
     """The JSON-LD that describes an archive; dates come from the run records alone.
 
     Args:

@@ -7,3 +7,14 @@ it is made from, and environment.json is written last.
 
 from reperf.builds.build import Build, ImageBuild, LockBuild, build_of, every_lock
 from reperf.builds.built import RECORD, read_environment, why_build
+
+__all__ = [
+    "RECORD",
+    "Build",
+    "ImageBuild",
+    "LockBuild",
+    "build_of",
+    "every_lock",
+    "read_environment",
+    "why_build",
+]

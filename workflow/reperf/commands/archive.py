@@ -3,12 +3,13 @@
 import argparse
 import sys
 from pathlib import Path
+from typing import Any
 
 from reperf.errors import ReperfError
 from reperf.text import printable
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "archive", help="check archives of suites, sign them, or rebuild from one"

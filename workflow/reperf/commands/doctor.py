@@ -1,11 +1,12 @@
 """`reperf doctor`: look at every node for what ruins benchmarks, before it ruins one."""
 
 import argparse
+from typing import Any
 
 from reperf.commands import ask_for_report
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "doctor",
@@ -25,7 +26,7 @@ def run(options: argparse.Namespace) -> int:
     from reperf.doctor.screen import show  # noqa: PLC0415
     from reperf.doctor.targets import prepare  # noqa: PLC0415
     from reperf.layout import DIAGNOSIS  # noqa: PLC0415
-    from reperf.printed import count  # noqa: PLC0415
+    from reperf.text import count  # noqa: PLC0415
 
     nodes, report, configfile = prepare(options.profile, options.configfile)
     with Console(stderr=True).status("asking the nodes"):

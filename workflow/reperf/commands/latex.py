@@ -2,13 +2,14 @@
 
 import argparse
 from pathlib import Path
+from typing import Any
 
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
 from reperf.nearest import did_you_mean
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "latex",

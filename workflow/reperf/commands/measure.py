@@ -12,9 +12,12 @@ from math import isfinite
 from pathlib import Path
 from shutil import get_terminal_size
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reperf.commands import count
+
+if TYPE_CHECKING:
+    from reperf.measuring.measure import Measurement
 
 WIDEST = "all"
 """The window that is as wide as the log allows."""
@@ -24,7 +27,7 @@ REFUSED = 3
 """Exit status when some logs gave no number."""
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "measure",
@@ -93,7 +96,7 @@ def add(commands: argparse._SubParsersAction) -> None:
 class _OneRun(argparse.Action):
     """Begin the facts about one run."""
 
-    def __call__(self, _parser, options, number, _option=None) -> None:  # noqa: ANN001
+    def __call__(self, _parser: Any, options: Any, number: Any, _option: Any = None) -> None:  # noqa: ANN401
         options.facts_of_runs = {number: {}, **options.facts_of_runs}
         options.run_told_of = number
 
@@ -101,7 +104,7 @@ class _OneRun(argparse.Action):
 class _Fact(argparse.Action):
     """A fact about the run named before it, or else about every run."""
 
-    def __call__(self, _parser, options, value, _option=None) -> None:  # noqa: ANN001
+    def __call__(self, _parser: Any, options: Any, value: Any, _option: Any = None) -> None:  # noqa: ANN401
         number = getattr(options, "run_told_of", None)
         if number is None:
             options.facts = options.facts | {self.dest: value}
@@ -181,7 +184,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     found = answers(options.paths, question, processes=len(os.sched_getaffinity(0)))
     refused = False
 
-    def watched() -> Iterator:
+    def watched() -> Iterator[Any]:
         nonlocal refused
         for answer in found:
             refused = refused or answer.measured.status == "refused"
@@ -216,7 +219,7 @@ def _check_pattern(parser: argparse.ArgumentParser, options: argparse.Namespace)
         parser.error(f"argument --pattern: {error}")
 
 
-def _counted(found: Iterable) -> Iterator:
+def _counted(found: Iterable[Any]) -> Iterator[Any]:
     """What is found, counted on the terminal: the table comes when all of it is known."""
     shown, terminal = 0.0, sys.stderr.isatty()
     for number, one in enumerate(found, 1):
@@ -243,7 +246,7 @@ def _told(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return [("the command line", list(known.items()))]
 
 
-def _object(measured) -> str:  # noqa: ANN001 - a Measurement, imported when the command runs
+def _object(measured: "Measurement") -> str:
     """A run as JSON, which has neither infinite numbers nor NaN: they become null."""
     found = asdict(measured).items()
     odd = {name: None for name, value in found if isinstance(value, float) and not isfinite(value)}

@@ -1,12 +1,13 @@
 """`reperf plan`: what a report will cost, before it starts."""
 
 import argparse
+from typing import Any
 
 from reperf.commands import ask_for_report
 from reperf.text import printable
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "plan",

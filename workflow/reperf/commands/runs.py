@@ -2,7 +2,7 @@
 
 import argparse
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from reperf.commands import ask_for_files, count
 from reperf.errors import ReperfError
@@ -18,7 +18,7 @@ SHOWN = 12
 """Values that a refusal lists."""
 
 
-def add(commands: argparse._SubParsersAction) -> None:
+def add(commands: argparse._SubParsersAction[Any]) -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "runs",

@@ -13,3 +13,21 @@ from reperf.config.run import Cell, Run, runs_of
 from reperf.config.suite import Entry, LogSource, Suite
 from reperf.config.window import Window
 from reperf.config.words import topology_shape
+
+__all__ = [
+    "Cell",
+    "Cluster",
+    "Container",
+    "Data",
+    "Engine",
+    "Entry",
+    "LogSource",
+    "Parallel",
+    "Report",
+    "Run",
+    "Suite",
+    "Window",
+    "load_report",
+    "runs_of",
+    "topology_shape",
+]

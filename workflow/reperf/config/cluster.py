@@ -10,11 +10,10 @@ from reperf.config.words import (
     MOST_NODES,
     MOST_TEXTS,
     Label,
-    Model,
     Text,
     Texts,
-    YesOrNo,
 )
+from reperf.faults import Model, YesOrNo
 from reperf.values import MOST_PROCESSES, Number
 
 

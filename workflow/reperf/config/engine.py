@@ -4,7 +4,8 @@ from typing import Literal, get_args
 
 from pydantic import Field
 
-from reperf.config.words import Model, Text, Texts
+from reperf.config.words import Text, Texts
+from reperf.faults import Model
 
 EngineName = Literal["apptainer", "podman", "docker", "pyxis"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)

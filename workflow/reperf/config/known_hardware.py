@@ -4,7 +4,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from reperf.config.words import Model, SystemId, Text, Topology, Whole
+from reperf.config.words import SystemId, Text, Topology, Whole
+from reperf.faults import Model
 from reperf.systems import BuildKind, LockName, Precision, load_systems
 
 

@@ -5,7 +5,8 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, Strict, model_validator
 
-from reperf.config.words import MOST_DEVICES, MOST_NODES, MOST_SAMPLES, Model
+from reperf.config.words import MOST_DEVICES, MOST_NODES, MOST_SAMPLES
+from reperf.faults import Model
 from reperf.systems import Parallelism
 
 Devices = Annotated[int, Strict(), Field(ge=1, le=MOST_NODES * MOST_DEVICES)]

@@ -34,16 +34,14 @@ from reperf.config.words import (
     MOST_RUNS,
     MOST_SOURCES,
     MOST_SUITES,
-    Model,
     SystemId,
     Text,
     Topologies,
-    YesOrNo,
     distinct,
     topology_shape,
 )
 from reperf.data.kinds import KINDS
-from reperf.faults import checked
+from reperf.faults import Model, YesOrNo, checked
 from reperf.nearest import did_you_mean
 from reperf.systems import BuildKind, Device, load_systems, load_workloads
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number

@@ -10,16 +10,8 @@ from reperf.config.engine import Container
 from reperf.config.parallelism import Parallel
 from reperf.config.servers import Servers
 from reperf.config.suite import entry_id, shown_variant
-from reperf.config.words import (
-    LARGEST,
-    BatchSize,
-    Model,
-    Topology,
-    Whole,
-    Workload,
-    YesOrNo,
-    topology_shape,
-)
+from reperf.config.words import LARGEST, BatchSize, Topology, Whole, Workload, topology_shape
+from reperf.faults import Model, YesOrNo
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import LockName, Precision, written_shape
 

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from reperf.config.words import Model
+from reperf.faults import Model
 from reperf.values import MOST_PROCESSES, Number
 
 MOST_SERVERS = 14

@@ -29,7 +29,6 @@ from reperf.config.words import (
     MOST_TEXTS,
     BatchSize,
     Label,
-    Model,
     SystemId,
     Topologies,
     Topology,
@@ -37,6 +36,7 @@ from reperf.config.words import (
     distinct,
     topology_shape,
 )
+from reperf.faults import Model
 from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
 from reperf.nearest import did_you_mean, nearest
 from reperf.systems import (

@@ -2,7 +2,8 @@
 
 from pydantic import Field
 
-from reperf.config.words import MOST_ITERATIONS, Model
+from reperf.config.words import MOST_ITERATIONS
+from reperf.faults import Model
 from reperf.values import Number
 
 FEWEST_LINES = 50

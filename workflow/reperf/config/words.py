@@ -6,7 +6,6 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
-from reperf.faults import Model, YesOrNo  # noqa: F401 - all values here go into one
 from reperf.nearest import did_you_mean, of_topology
 from reperf.systems import load_systems, load_workloads
 from reperf.values import LONGEST_NAME, TOPOLOGY, like, one_line

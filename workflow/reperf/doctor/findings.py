@@ -15,8 +15,9 @@ from reperf.doctor.survey import (
     most_common,
 )
 from reperf.doctor.trial_checks import check_builds, check_trials
-from reperf.printed import count, gibibytes
+from reperf.printed import gibibytes
 from reperf.records.diagnosis import Finding, Level, NodeReport, Probe
+from reperf.text import count
 
 CLOCKS_APART_SECONDS = 1.0
 

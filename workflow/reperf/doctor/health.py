@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from reperf.doctor.survey import Verdict
-from reperf.printed import count
 from reperf.records.diagnosis import Finding
+from reperf.text import count
 
 FOLDER = Path("logs/health")
 NEAREST_BYTES = 64 * 10**6

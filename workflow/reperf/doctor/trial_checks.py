@@ -7,9 +7,10 @@ from typing import TypeVar
 
 from reperf.builds import build_of
 from reperf.doctor.survey import NOT_THERE, Survey, Verdict, check_each, most_common, span
-from reperf.printed import ABSENT, count
+from reperf.printed import ABSENT
 from reperf.records.diagnosis import Diagnosis, Finding, Probe, Trial
 from reperf.systems import Device, load_systems
+from reperf.text import count
 
 Kind = TypeVar("Kind")
 

@@ -42,10 +42,10 @@ from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES
-from reperf.printed import ABSENT, count, percent, plain_number, sharing
+from reperf.printed import ABSENT, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_summary
-from reperf.text import printable
+from reperf.text import count, printable
 
 WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone
 ROW = 0.185  # inches of height per bar

@@ -8,8 +8,9 @@ it. Too few lines are a refusal, even where an extractor would carry on.
 from collections.abc import Callable, Sequence
 from statistics import fmean, median
 
+from reperf.logs.checks import Refused
 from reperf.logs.clock import Clock
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.facts import Facts
 from reperf.logs.format import Estimate, Record
 
 Published = Callable[[Sequence[Record], Facts], Estimate]

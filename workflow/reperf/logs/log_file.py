@@ -16,7 +16,7 @@ from importlib import import_module
 from tempfile import SpooledTemporaryFile
 from typing import IO, Any, Protocol
 
-from reperf.logs.facts import Refused
+from reperf.logs.checks import Refused
 
 SMALLEST_CHUNK = 1 << 16
 LARGEST_CHUNK = 1 << 20

@@ -1,6 +1,6 @@
 """Which format a log is of, by its content."""
 
-from reperf.logs.facts import Refused
+from reperf.logs.checks import Refused
 from reperf.logs.format import Format, Read
 from reperf.logs.formats import formats
 from reperf.logs.log_file import LONGEST_GAP, LogFile

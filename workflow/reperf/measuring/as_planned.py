@@ -9,7 +9,8 @@ from math import inf
 
 from trainers.contract.steplog import printed_iterations
 
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.checks import Refused
+from reperf.logs.facts import Facts
 from reperf.logs.logged_runs import LoggedRun
 
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from reperf.config import Run, Window
 from reperf.errors import ReperfError
 from reperf.layout import PLAN, RUN_RECORD, TRIES
-from reperf.logs.facts import Refused
+from reperf.logs.checks import Refused
 from reperf.logs.formats import mllog
 from reperf.logs.log_file import opened
 from reperf.measuring.answer import Answer, Question, refused, without_doubt

@@ -7,8 +7,8 @@ from math import fsum, gcd, inf
 from statistics import median_high
 from typing import NamedTuple
 
+from reperf.logs.checks import Refused
 from reperf.logs.events import Evaluated
-from reperf.logs.facts import Refused
 from reperf.logs.format import Format, Prints, Record
 
 COARSEST = 0.01

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Literal
 
-from reperf.logs.facts import Refused
+from reperf.logs.checks import Refused
 from reperf.logs.log_file import LogFile
 from reperf.logs.recognise import NOT_READ, recognise
 

@@ -4,13 +4,15 @@ import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.config.suite import shown_variant
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
+from reperf.logs.checks import Refused
 from reperf.logs.configured import DATA_PARALLEL, facts_of_format, facts_of_system, variant_said
-from reperf.logs.facts import Fact, FactName, Facts, Refused, Setting
+from reperf.logs.facts import Fact, FactName, Facts, Setting
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called, mllog
 from reperf.measuring.answer import NO_LOG, Answer, Question
@@ -99,12 +101,12 @@ def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[R
     )
     found = [(row_of(suite, answer, source), answer) for answer in answers([source.path], question)]
     found.sort(key=lambda one: _sort_key(one[0]))
-    cells: dict[tuple, Facts] = defaultdict(Facts)
+    cells: dict[tuple[Any, ...], Facts] = defaultdict(Facts)
     rows = [
         _check_not_duplicate(_check_same_setup(row, answer, cells), answer, counted)
         for row, answer in found
     ]
-    repeats: Counter[tuple] = Counter()
+    repeats: Counter[tuple[Any, ...]] = Counter()
     for row in rows:
         repeats[_cell(row)] += 1
         row["repeat"] = repeats[_cell(row)]
@@ -114,7 +116,7 @@ def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[R
     return rows
 
 
-def _check_same_setup(row: Row, answer: Answer, cells: Mapping[tuple, Facts]) -> Row:
+def _check_same_setup(row: Row, answer: Answer, cells: Mapping[tuple[Any, ...], Facts]) -> Row:
     """The row of a log, refused if another one of its cell says otherwise what they trained."""
     if row["status"] == "ok":
         log = f"{row['log']}, run {answer.measured.run}" if answer.measured.run > 1 else row["log"]
@@ -136,7 +138,7 @@ def _check_not_duplicate(row: Row, answer: Answer, counted: Counted) -> Row:
     return _refused(row, again) if again else row
 
 
-def _cell(row: Row) -> tuple:
+def _cell(row: Row) -> tuple[Any, ...]:
     parts = "system", "variant", "parallel", "servers", "batch_size_per_device", "topology"
     return tuple(row[name] for name in parts)
 
@@ -261,7 +263,7 @@ def _also(suite: Suite, measured: Measurement) -> tuple[float | None, str]:
     return None, ""
 
 
-def _sort_key(row: Row) -> tuple:
+def _sort_key(row: Row) -> tuple[Any, ...]:
     """The sort key of a row among those of its source: small topologies first."""
     size = row["num_nodes"] or 0, row["devices_per_node"] or 0
     batch = row["batch_size_per_device"] or 0

@@ -12,7 +12,8 @@ from math import inf
 from typing import IO, Any, Literal
 
 from reperf.config import Window
-from reperf.logs.facts import LOG, Fact, FactName, Facts, Refused
+from reperf.logs.checks import Refused
+from reperf.logs.facts import LOG, Fact, FactName, Facts
 from reperf.logs.format import Format
 from reperf.logs.log_file import LogFile, opened
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
@@ -357,7 +358,9 @@ def _gather(facts: Facts, run: LoggedRun, told: Told, method: Method) -> None:
     facts.settle()
 
 
-def _published(run: LoggedRun, log_format: Format, facts: Facts, further: str | None) -> dict:
+def _published(
+    run: LoggedRun, log_format: Format, facts: Facts, further: str | None
+) -> dict[str, Any]:
     if log_format.published is None:
         raise Refused("method", f"no extractor was published for {log_format.name}")
     if further is not None:

@@ -9,8 +9,9 @@ from typing import IO
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.layout import RUN_RECORD
+from reperf.logs.checks import Refused
 from reperf.logs.configured import NO_VARIANT, facts_of_configuration, facts_of_system
-from reperf.logs.facts import Fact, Facts, Refused, facts_in_path
+from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.logs.formats import formats, mllog
 from reperf.logs.log_file import LogFile, Readable, opened
 from reperf.logs.recognise import NOT_READ

@@ -7,7 +7,8 @@ from itertools import pairwise
 from math import inf
 from typing import Any
 
-from reperf.logs.facts import Fact, Facts, Refused
+from reperf.logs.checks import Refused
+from reperf.logs.facts import Fact, Facts
 from reperf.logs.format import Format
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.intervals import (

@@ -10,7 +10,8 @@ from math import ceil, fsum, inf, prod
 from statistics import median
 from typing import Any
 
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.checks import Refused
+from reperf.logs.facts import Facts
 from reperf.logs.format import Format
 from reperf.measuring.intervals import COARSEST, Interval, check_evaluations
 from reperf.measuring.units import ANY, per_second, unit_of

@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from fractions import Fraction
 from math import nan
+from typing import Any
 
 import pandas as pd
 
@@ -26,7 +27,7 @@ def summarise(
     *,
     unit: str | None = None,
     baseline: str | None = None,
-) -> list[dict]:
+) -> list[dict[str, Any]]:
     """The rows of summary.csv.
 
     Args:
@@ -59,7 +60,7 @@ def _key(values: Iterable[object]) -> tuple[str, ...]:
     return tuple("" if value is None or pd.isna(value) else str(value) for value in values)
 
 
-def _key_in(groups: Iterable[tuple[str, ...]], identity: dict) -> tuple[str, ...]:
+def _key_in(groups: Iterable[tuple[str, ...]], identity: dict[str, Any]) -> tuple[str, ...]:
     """The key of a planned cell; where its batch size is still open, that of its measured runs."""
     if identity[_BATCH] is not None:
         return _key(identity.values())
@@ -69,11 +70,11 @@ def _key_in(groups: Iterable[tuple[str, ...]], identity: dict) -> tuple[str, ...
     return next(fits, asked)
 
 
-def _identity(cell: Cell) -> dict:
+def _identity(cell: Cell) -> dict[str, Any]:
     return cell.runs[0].identity | {"source": ""}
 
 
-def _unsupported(cell: Cell, unit: str | None) -> dict:
+def _unsupported(cell: Cell, unit: str | None) -> dict[str, Any]:
     counted = per_second(unit) if unit else unit_of(cell.runs[0].workload)
     why = {"status": "unsupported", "reason": cell.unsupported}
     first = cell.runs[0]
@@ -81,7 +82,7 @@ def _unsupported(cell: Cell, unit: str | None) -> dict:
     return dict.fromkeys(SUMMARY) | asked | why | {"n": 0, "unit": counted}
 
 
-def _measured(runs: pd.DataFrame) -> dict:
+def _measured(runs: pd.DataFrame) -> dict[str, Any]:
     good = runs[runs["status"] == "ok"]
     first = (good if len(good) else runs).iloc[0]
     status, reason = _verdict(runs)
@@ -105,7 +106,7 @@ def _measured(runs: pd.DataFrame) -> dict:
     return row
 
 
-def _origin(runs: pd.DataFrame) -> dict:
+def _origin(runs: pd.DataFrame) -> dict[str, Any]:
     """Where and when a cell was measured, and its key if its runs have one and the same."""
     hosts, commits = (
         " ".join(dict.fromkeys(" ".join(runs[name]).split())) for name in ("hosts", "commit")
@@ -119,7 +120,7 @@ def _origin(runs: pd.DataFrame) -> dict:
     }
 
 
-def _rates(good: pd.DataFrame, row: dict) -> dict:
+def _rates(good: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
     """What a cell's measured runs come to for one device, one step and one sample."""
     devices = int(row["num_nodes"]) * int(row["devices_per_node"])
     iterations = (good["last"] - good["first"]).astype(float)
@@ -153,7 +154,7 @@ def _greatest_of_stages(texts: pd.Series) -> str:
     return " ".join(str(max(taken)) for taken in stages)
 
 
-def _epoch_seconds(good: pd.DataFrame, row: dict) -> float | None:
+def _epoch_seconds(good: pd.DataFrame, row: dict[str, Any]) -> float | None:
     """How long an epoch of whole global batches takes; None where nobody knows its samples."""
     known = load_workloads().get(row["workload"])
     batches = set(good["global_batch"].dropna())
@@ -187,7 +188,7 @@ def _verdict(runs: pd.DataFrame) -> tuple[str, str]:
     return status, others + reason
 
 
-def _add_speedup(rows: Iterable[dict], baseline: str | None) -> None:
+def _add_speedup(rows: Iterable[dict[str, Any]], baseline: str | None) -> None:
     """Add speedup and efficiency, and the baseline that they are against.
 
     The baseline is a cell of the same series. If it gave no number, there is no speedup: no larger
@@ -205,7 +206,7 @@ def _add_speedup(rows: Iterable[dict], baseline: str | None) -> None:
                 row.update({} if _shares(row) else _speedup_over(base, row))
 
 
-def _speedup_over(base: dict, row: dict) -> dict:
+def _speedup_over(base: dict[str, Any], row: dict[str, Any]) -> dict[str, Any]:
     median = row["throughput_median"]
     if median is None:
         return {}
@@ -223,12 +224,12 @@ def _speedup_over(base: dict, row: dict) -> dict:
     }
 
 
-def _shares(row: dict) -> bool:
+def _shares(row: dict[str, Any]) -> bool:
     """Whether a cell's devices had no CPUs of their own."""
     return bool(pd.notna(row["shared_cpus"]))
 
 
-def _size(row: dict) -> tuple[int, int]:
+def _size(row: dict[str, Any]) -> tuple[int, int]:
     """How large a cell's topology is: by devices, then by nodes."""
     nodes, devices = int(row["num_nodes"]), int(row["devices_per_node"])
     return nodes * devices, nodes

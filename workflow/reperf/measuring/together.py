@@ -12,8 +12,8 @@ from math import fsum, inf
 from tempfile import SpooledTemporaryFile
 from typing import Any
 
+from reperf.logs.checks import Refused
 from reperf.logs.events import MARK, event_of
-from reperf.logs.facts import Refused
 from reperf.logs.format import Format
 from reperf.logs.formats import mllog
 from reperf.logs.log_file import LogFile

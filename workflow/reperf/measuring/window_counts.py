@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.checks import Refused
+from reperf.logs.facts import Facts
 from reperf.logs.format import SKIPPED, WAITED, Record
 from reperf.measuring.units import ANY
 

@@ -11,7 +11,8 @@ from math import fsum, inf
 from statistics import fmean, median
 from typing import Any
 
-from reperf.logs.facts import LOG, Fact, Facts, Refused
+from reperf.logs.checks import Refused
+from reperf.logs.facts import LOG, Fact, Facts
 from reperf.logs.format import Format, Prints, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.intervals import (

@@ -3,6 +3,8 @@
 `reperf.training.largest` makes the search; no call that plans needs what that imports.
 """
 
+from typing import Any
+
 from reperf.config import Run
 
 ITERATIONS = 8
@@ -35,6 +37,6 @@ def run_of_search(run: Run, topology: str) -> Run:
     )
 
 
-def models_of(found: tuple) -> tuple[str, ...]:
+def models_of(found: tuple[Any, ...]) -> tuple[str, ...]:
     """GPUs by their models and memory, in their order."""
     return tuple(f"{gpu.name}, {gpu.memory_bytes} bytes" for gpu in found)

@@ -16,7 +16,8 @@ from reperf.plans.checking import check_report
 from reperf.plans.disk import ENVIRONMENT_BYTES, needed_bytes
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
-from reperf.printed import count, gibibytes
+from reperf.printed import gibibytes
+from reperf.text import count
 
 AT_MOST = "device hours, at most"
 

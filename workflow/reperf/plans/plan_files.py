@@ -15,9 +15,8 @@ from pydantic import Field
 from reperf.building.code import seen_from_here
 from reperf.builds import ImageBuild
 from reperf.config import Cell, Cluster, Container, Data, Run, Suite, runs_of
-from reperf.config.words import Model
 from reperf.errors import ReperfError
-from reperf.faults import checked
+from reperf.faults import Model, checked
 from reperf.layout import REPORT_PLAN, SUITE_PLAN
 from reperf.records.run_record import LargestBatch
 from reperf.systems import load_systems, load_workloads

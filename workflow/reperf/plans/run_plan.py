@@ -10,7 +10,8 @@ from pydantic import Field
 
 from reperf.builds import build_of
 from reperf.config import Run
-from reperf.config.words import LARGEST, Model
+from reperf.config.words import LARGEST
+from reperf.faults import Model
 from reperf.plans.plan_files import Plan
 from reperf.systems import System, load_systems, load_workloads
 

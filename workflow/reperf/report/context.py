@@ -27,7 +27,7 @@ from reperf.measuring.statistics import (
     repeats_to_resolve,
 )
 from reperf.measuring.together import LEAST_OVERLAP
-from reperf.printed import ABSENT, count, day_and_time, memory, number, percent
+from reperf.printed import ABSENT, day_and_time, memory, number, percent
 from reperf.published import (
     PublishedTable,
     epochs_beside,
@@ -43,6 +43,7 @@ from reperf.report.cell_views import BESIDE, BOUND_BY_LOADER, CellView, Row, Run
 from reperf.report.sharing import SharedCell, shared_cells
 from reperf.systems import load_systems, load_workloads
 from reperf.systems.workloads import Flops
+from reperf.text import count
 
 Item = TypeVar("Item")
 PublishedKey = tuple[str, str, int | None, str]

@@ -3,10 +3,10 @@
 `reperf.builds` builds what a system runs in.
 """
 
+from reperf.root import ROOT
 from reperf.systems.system import (
     ENVIRONMENTS,
     MODULE_STARTER,
-    ROOT,
     SYSTEMS,
     TRAINERS,
     BuildKind,
@@ -23,3 +23,27 @@ from reperf.systems.system import (
     load_systems,
 )
 from reperf.systems.workloads import Workload, load_workloads, read_shape, written_shape
+
+__all__ = [
+    "ENVIRONMENTS",
+    "MODULE_STARTER",
+    "ROOT",
+    "SYSTEMS",
+    "TRAINERS",
+    "BuildKind",
+    "Device",
+    "Input",
+    "Lock",
+    "LockName",
+    "Needs",
+    "Parallelism",
+    "Precision",
+    "System",
+    "Variant",
+    "Workload",
+    "forget_systems",
+    "load_systems",
+    "load_workloads",
+    "read_shape",
+    "written_shape",
+]

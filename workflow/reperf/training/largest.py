@@ -22,6 +22,7 @@ from reperf.config import Run
 from reperf.config.words import MOST_SAMPLES
 from reperf.errors import ReperfError
 from reperf.layout import BATCH_RECORD, RUN_LOG, RUN_RECORD
+from reperf.logs.events import is_number
 from reperf.logs.formats import mllog
 from reperf.plans.batch_search import TIME_LIMITS, models_of
 from reperf.plans.run_plan import RunPlan, plan_run
@@ -212,7 +213,7 @@ def _memory_was_full(log: Path) -> str:
     A GPU whose memory is full in each iteration trains more slowly than with a smaller batch.
     """
     said = mllog.read_facts(log).get("allocation_retries")
-    retries = max(filter(mllog.is_number, said if isinstance(said, list) else ()), default=0)
+    retries = max(filter(is_number, said if isinstance(said, list) else ()), default=0)
     if not retries:
         return ""
     return f"it trains, but a device's memory was full {retries:g} times, and was taken anew"

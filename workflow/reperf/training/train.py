@@ -21,6 +21,7 @@ from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.host import Host
 from reperf.layout import RUN_LOG, RUN_RECORD
+from reperf.logs.events import is_number
 from reperf.logs.formats import mllog
 from reperf.machine import cpu_flags, describe_host
 from reperf.plans.run_plan import RunPlan
@@ -34,7 +35,6 @@ from reperf.records.run_record import (
     PeakMemory,
     RunRecord,
     Setting,
-    Status,
 )
 from reperf.systems import ROOT, load_systems, load_workloads
 from reperf.training.commit import checked_out_commit
@@ -44,6 +44,7 @@ from reperf.training.places import Place
 from reperf.training.start import Start, start_of
 from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
 from reperf.training.tries import LOST, STOPPED, ended_try, keep, new_try, this_call
+from reperf.values import Status
 
 # Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes;
 # TensorFlow waits for a sign of life for ten seconds, JAX for a hundred, and to meet for 300.
@@ -270,7 +271,7 @@ def _why_unfit(run: Run, host: Host) -> str | None:
 
 
 def judge(
-    run: Run, outcome: Outcome, log: Path, facts: dict, time_limit: float
+    run: Run, outcome: Outcome, log: Path, facts: dict[str, Any], time_limit: float
 ) -> tuple[Status, str]:
     """Decide how a run ended, and say why in one line if it did not end well."""
     status, reason = _judge(run, outcome, log, facts, time_limit)
@@ -278,7 +279,7 @@ def judge(
 
 
 def _judge(
-    run: Run, outcome: Outcome, log: Path, facts: dict, time_limit: float
+    run: Run, outcome: Outcome, log: Path, facts: dict[str, Any], time_limit: float
 ) -> tuple[Status, str]:
     if outcome.stopped:
         return "failed", f"{STOPPED}: {outcome.stopped}; {_last_heard(run, outcome)}"
@@ -312,17 +313,17 @@ def _servers_ended(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     return "failed", f"{who}, before the trainers; {_last_heard(run, outcome)}"
 
 
-def _wrong_model(run: Run, facts: dict) -> str:
+def _wrong_model(run: Run, facts: dict[str, Any]) -> str:
     """What is wrong with the model that was trained; "" if it is the workload's."""
     expected = load_workloads()[run.workload].parameters_of(run.shape)
     said = facts.get("parameters")
     if expected is None or said == expected:
         return ""
-    said = said if mllog.is_number(said) else "no number of"
+    said = said if is_number(said) else "no number of"
     return f"the trainer reported {said} parameters; {run.workload} has {expected}"
 
 
-def said_in(run: Run, facts: dict) -> dict[str, Any]:
+def said_in(run: Run, facts: dict[str, Any]) -> dict[str, Any]:
     """The fields of a run's record that its log says, whose facts are as read_facts has them."""
     return {
         "peak_memory_bytes": peak_memory(run, facts),
@@ -333,21 +334,21 @@ def said_in(run: Run, facts: dict) -> dict[str, Any]:
     }
 
 
-def peak_memory(run: Run, facts: dict) -> tuple[int, ...]:
+def peak_memory(run: Run, facts: dict[str, Any]) -> tuple[int, ...]:
     """The bytes that the trainer reported for each rank; empty if it reported anything else."""
     said = facts.get("peak_memory_bytes")
     if not isinstance(said, list) or len(said) > run.world_size:
         return ()
-    return tuple(map(int, said)) if all(map(mllog.is_number, said)) else ()
+    return tuple(map(int, said)) if all(map(is_number, said)) else ()
 
 
-def peak_memory_is(facts: dict) -> PeakMemory | None:
+def peak_memory_is(facts: dict[str, Any]) -> PeakMemory | None:
     """What these bytes are, as the trainer said; None if it said nothing like it."""
     said = facts.get("peak_memory_is")
     return said if said in get_args(PeakMemory) else None
 
 
-def computed_in(facts: dict) -> ComputedIn | None:
+def computed_in(facts: dict[str, Any]) -> ComputedIn | None:
     """The data types that the trainer said to compute in; None if it said nothing like it."""
     try:
         return ComputedIn.model_validate(facts.get("precision"))
@@ -355,14 +356,14 @@ def computed_in(facts: dict) -> ComputedIn | None:
         return None
 
 
-def loader_threads(facts: dict) -> int | None:
+def loader_threads(facts: dict[str, Any]) -> int | None:
     """The number of threads that the trainer said to read and decode with; None if it did not."""
     configuration = facts.get("configuration")
     said = configuration.get("loader_threads") if isinstance(configuration, dict) else None
-    return int(said) if mllog.is_number(said) else None
+    return int(said) if is_number(said) else None
 
 
-def settings(facts: dict) -> dict[str, Setting]:
+def settings(facts: dict[str, Any]) -> dict[str, Setting]:
     """What the trainer said to have set within its process; empty if it said nothing like it."""
     said = facts.get("settings")
     held = said.items() if isinstance(said, dict) else ()

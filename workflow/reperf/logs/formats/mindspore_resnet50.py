@@ -13,9 +13,10 @@ import re
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from reperf.logs.checks import Refused
 from reperf.logs.clock import tick
 from reperf.logs.estimators import needed
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.facts import Facts
 from reperf.logs.format import Estimate, Format, Prints, Read, Record
 
 TIMES = r"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{1,9}\.\d{1,6}) ms"

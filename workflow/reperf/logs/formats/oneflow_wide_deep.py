@@ -9,7 +9,8 @@ OneFlow/ClickThroughRate/WideDeepLearning/extract_info_from_log.py.
 
 from collections.abc import Sequence
 
-from reperf.logs.facts import Facts, Refused
+from reperf.logs.checks import Refused
+from reperf.logs.facts import Facts
 from reperf.logs.format import Estimate, Format, Record
 from reperf.logs.formats.hugectr_wide_deep import ARGUMENTS
 
