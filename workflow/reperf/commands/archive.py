@@ -9,7 +9,7 @@ from reperf.errors import ReperfError
 from reperf.text import printable
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "archive", help="check archives of suites, sign them, or rebuild from one"

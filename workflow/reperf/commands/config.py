@@ -9,7 +9,7 @@ SCHEMAS = ("config", "run", "plan", "measurements", "summary")
 either table."""
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     said = "print what a configuration may contain, or the JSON Schema of a file that reperf writes"
     parser = commands.add_parser("config", help=said, description=f"{said.capitalize()}.")

@@ -6,7 +6,7 @@ from typing import Any
 from reperf.commands import ask_for_report
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "doctor",

@@ -9,7 +9,7 @@ from reperf.layout import ALL_SUMMARY
 from reperf.nearest import did_you_mean
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "latex",

@@ -27,7 +27,7 @@ REFUSED = 3
 """Exit status when some logs gave no number."""
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "measure",

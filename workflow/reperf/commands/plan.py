@@ -7,7 +7,7 @@ from reperf.commands import ask_for_report
 from reperf.text import printable
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "plan",

@@ -18,7 +18,7 @@ SHOWN = 12
 """Values that a refusal lists."""
 
 
-def add(commands: argparse._SubParsersAction[Any]) -> None:
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "runs",
