@@ -119,3 +119,14 @@ def test_without_an_announcement_nothing_says_which_bar_is_the_trainings(at, sec
 def test_a_label_in_front_of_all_lines_is_no_name_of_a_bar():
     lines = (HEAD + launch(1).removeprefix(HEAD).replace("\r", "\n")).splitlines()
     assert speeds("\n".join(f"worker-1: {line}" for line in lines)) == [RIGHT]
+
+
+def test_a_bar_that_goes_on_after_another_node_has_drawn_its_first_keeps_its_clock():
+    """The steps from there on are not the second node's, whose clock begins anew."""
+    announced = HEAD.splitlines(keepends=True)[-1]
+    text = HEAD + drawn(0, 0)
+    text += "".join(drawn(count, count * SECONDS) for count in range(1, 61))
+    text += "\n" + announced + drawn(0, 0)
+    for count in range(61, 601):
+        text += drawn(count, count * SECONDS) + drawn(count - 60, (count - 60) * SECONDS)
+    assert set(speeds(text)) <= {RIGHT, None}

@@ -114,7 +114,9 @@ class DrawnBars:
             return None
         seconds = ELAPSED.seconds(elapsed)
         again = known is not None and count <= known.first and before != (epoch, count)
-        again = again or (known is not None and known.over and before == (epoch, 0))
+        # Behind another bar's 0, a bar that had begun before may go on.
+        over = known is not None and known.over and not known.goes_on(count, seconds)
+        again = again or (over and before == (epoch, 0))
         # A line that stands in the wrong place must not move the clock of those behind it.
         if known is None or (again and (known.over or not (self._zeros or self._announced))):
             self._left, self.mixed = None if self._announced else known, False
