@@ -167,7 +167,8 @@ def test_a_cell_that_waits_for_its_loader_is_marked_and_its_synthetic_twin_is_no
     assert summary.loc["real", "waited"] > BOUND_BY_LOADER
     text = (benchmark.folder / "results/report.md").read_text()
     assert "| 0.0 % |" in text
-    assert text.count("| bound by loader |") == 1
+    # The remarks of its row; on a busy machine there are more.
+    assert len(re.findall(r"\|[^|\n]*\bbound by loader\b[^|\n]*\|", text)) == 1
     assert "1 bound by loader" in text.splitlines()[2]
 
 
