@@ -51,6 +51,7 @@ def _names(i: int, t: float, rate: float) -> dict[str, object]:
         "millis": f"{at.microsecond // 1000:03d}",
         "unix": unix,
         "time_ms": int(START.timestamp() * 1000 + t * 1000),
+        "elapsed": elapsed,
         "bar": f"{i // 10:3d}%|#         | {i}/1000 [{elapsed}<1:00:00,  4.00s/it",  # as of tqdm
     }
 
@@ -180,6 +181,13 @@ _STYLES = (
     Style("lightning", step=SLOW_STEP),
     Style("huggingface", facts=(), step=SLOW_STEP, says_batch=True),
     Style("keras", has_time=False),
+    Style("nanogpt", first=0, facts=()),
+    Style("llm-c", facts=()),
+    Style("litgpt", facts=()),
+    Style("nanochat", first=0, facts=()),
+    Style("nanotron", facts=(), step=SLOW_STEP),
+    Style("levanter", facts=(*BATCH_AND_TOPOLOGY, ("accumulation", 1)), step=SLOW_STEP),
+    Style("olmo", facts=(*BATCH_AND_TOPOLOGY, ("accumulation", 1))),
 )
 STYLES = {style.name: style for style in _STYLES}
 STYLES["fleetx-bert"] = STYLES["paddle1-bert"]
