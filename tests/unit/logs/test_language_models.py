@@ -234,3 +234,41 @@ class TestLevanter:
         lines.insert(60, "Progress on:eval 10.0it/184it rate:1.0it/s remaining:02:54 elapsed:00:10 postfix:-")
         facts = STYLES["levanter"].facts
         assert "evaluations lie in the window" in measure_one(lines, facts=facts).reason
+
+
+class TestComposer:
+    SPEED = "\t Train throughput/samples_per_sec: 2.7330"  # of 16 MI250, in AMD's blog on MPT-30B
+
+    def block(self, batch: int, hours: float, *, unit: float = 1.0) -> list[str]:
+        return [
+            f"[batch={batch}/5000]:",
+            f"         Train time/batch: {batch - 1}",
+            f"         Train time/sample: {1024 * (batch - 1)}",
+            "         Train loss/train/total: 8.4213",
+            self.SPEED,
+            "\t Train throughput/device/samples_per_sec: 0.1708",
+            f"\t Train time/train: {hours * unit:.4f}",
+            "\t Train time/val: 0.0000",
+        ]
+
+    def lines(self, unit: float = 1.0) -> list[str]:
+        end = 0.5249 + 100 * 1024 / 2.7330 / 3600
+        head = "global_train_batch_size: 1024"
+        return [head, *self.block(5, 0.5249, unit=unit), *self.block(105, end, unit=unit)]
+
+    def test_its_hours_are_times_where_a_speed_agrees(self):
+        measured = measure_one(self.lines(), ends=(5, 105))
+        assert (measured.format, measured.reason, measured.global_batch) == ("composer", "", 1024)
+        assert measured.throughput == pytest.approx(2.7330, rel=1e-4)
+
+    def test_other_units_are_refused(self):
+        refused = measure_one(self.lines(unit=60), ends=(5, 105))
+        assert refused.reason.startswith("the printed speeds mean ")
+        silent = [line for line in self.lines() if line != self.SPEED]
+        assert measure_one(silent, ends=(5, 105)).reason.startswith("it prints no speed")
+
+    def test_lines_of_two_batches_make_no_record(self):
+        lines = self.lines()
+        del lines[7:11]  # from the time of batch 5 to the first line of batch 105
+        measured = measure_one(lines, ends=(5, 105))
+        assert (measured.format, measured.status) == (None, "refused")

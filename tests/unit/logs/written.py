@@ -19,6 +19,8 @@ START = datetime(2020, 9, 15, 14, 29, 13, tzinfo=UTC)
 STEP = 0.25
 SLOW_STEP = 4.0
 """Seconds an iteration takes, and where times are printed in whole seconds."""
+OF_HOURS = 0.36
+"""The smallest step, in seconds, of hours with four digits."""
 NODES, DEVICES, BATCH = 2, 2, 8
 WORLD = NODES * DEVICES
 GLOBAL_BATCH = WORLD * BATCH
@@ -71,6 +73,7 @@ class Style:
         facts: what the log does not say, for the command line.
         says_batch: whether a log that can be read says its global batch.
         covers: how many iterations a printed duration is worth, if it is a mean.
+        unit: the seconds of which a written time is a multiple; None: any time is written.
     """
 
     name: str
@@ -81,6 +84,7 @@ class Style:
     step: float = STEP
     says_batch: bool = False
     covers: int = 1
+    unit: float | None = None
 
     @cached_property
     def _parts(self) -> tuple[list[str], list[str], list[str]]:
@@ -181,6 +185,7 @@ _STYLES = (
     Style("lightning", step=SLOW_STEP),
     Style("huggingface", facts=(), step=SLOW_STEP, says_batch=True),
     Style("keras", has_time=False),
+    Style("composer", facts=(), step=10 * OF_HOURS, unit=OF_HOURS),
     Style("nanogpt", first=0, facts=()),
     Style("llm-c", facts=()),
     Style("litgpt", facts=()),
@@ -234,6 +239,7 @@ def uneven_steps(name: str, last: int = 200, digits: int = 3) -> Iterator[tuple[
     for iteration in iterations(name, last):
         took = style.every * style.step * (0.8 + 0.4 * chance.random())
         took = round(took, 0 if style.step == SLOW_STEP else digits)
+        took = round(took / style.unit) * style.unit if style.unit else took
         seconds += took
         yield iteration, seconds, took
 
