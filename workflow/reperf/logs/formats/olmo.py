@@ -17,6 +17,7 @@ from collections import defaultdict
 
 from reperf.logs.format import Format, Read, Record, counts_by, read_groups
 
+
 def _remembering(log_format: Format) -> Read:
     waiting: defaultdict[tuple[int, ...], list[Record]] = defaultdict(list)
 
