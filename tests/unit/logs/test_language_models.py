@@ -1,4 +1,4 @@
-"""Logs of programs that train language models: lines as public logs have them, and their numbers."""
+"""Logs of trainers of language models: lines as public logs have them, and their numbers."""
 
 import pytest
 
@@ -202,7 +202,8 @@ class TestNanotron:
                 ("12/21 01:39:51", "12/21 01:41:46"),
                 "[INFO|DP=0|TP=0|lrdn0007]: iteration: {} / 1500000 | consumed_tokens: 480B | "
                 "time_per_iteration_ms: 8.79K | tokens_per_sec: 182K | "
-                "tokens_per_sec_per_gpu: 699 | global_batch_size: 1.6M | grad_norm: 0.112 | lm_loss: 2.04 | lr: 0.0001",
+                "tokens_per_sec_per_gpu: 699 | global_batch_size: 1.6M | "
+                "grad_norm: 0.112 | lm_loss: 2.04 | lr: 0.0001",
             ),
         ],
     )
