@@ -72,7 +72,8 @@ class Style:
         step: seconds an iteration takes.
         facts: what the log does not say, for the command line.
         says_batch: whether a log that can be read says its global batch.
-        covers: how many iterations a printed duration is worth, if it is a mean.
+        covers: how many iterations a printed duration is worth, if it is a mean; or how many
+            seconds the unit of a printed time is.
         unit: the seconds of which a written time is a multiple; None: any time is written.
     """
 
@@ -185,7 +186,7 @@ _STYLES = (
     Style("lightning", step=SLOW_STEP),
     Style("huggingface", facts=(), step=SLOW_STEP, says_batch=True),
     Style("keras", has_time=False),
-    Style("composer", facts=(), step=10 * OF_HOURS, unit=OF_HOURS),
+    Style("composer", facts=(), step=10 * OF_HOURS, covers=3600, unit=OF_HOURS),
     Style("nanogpt", first=0, facts=()),
     Style("llm-c", facts=()),
     Style("litgpt", facts=()),

@@ -23,14 +23,14 @@ from reperf.logs.clock import MILLISECONDS, tick
 from reperf.logs.format import Format, Read, Record, counts_by, facts_by
 
 _HOUR = 3600.0
-_NEEDED = ("batch", "sample", "train")
+_NEEDED = ("batch", "sample", "time")
 
 
 def _remembering(_format: Format) -> Read:
     blocks: defaultdict[tuple[int, ...], dict[str, str]] = defaultdict(dict)
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        key, value = (match["key"] or b"rate").decode(), match["value"].decode()
+        key, value = next((key, said.decode()) for key, said in match.groupdict().items() if said)
         block = blocks[rank]
         if key == "batch":
             block.clear()
@@ -39,7 +39,7 @@ def _remembering(_format: Format) -> Read:
             block.clear()
             return None
         block[key] = value
-        if key != "train":
+        if key != "time":
             return None
         known = blocks.pop(rank)
         if any(name not in known for name in _NEEDED):
@@ -49,10 +49,10 @@ def _remembering(_format: Format) -> Read:
         return Record(
             int(known["batch"]) + 1,
             rank=rank,
-            time=float(known["train"]) * _HOUR if rate else None,
-            tick=tick(known["train"]) * _HOUR,
+            time=float(known["time"]) * _HOUR if rate else None,
+            tick=tick(known["time"]) * _HOUR,
             rate=rate,
-            text="".join((*said, known["train"])).encode(),
+            text="".join((*said, known["time"])).encode(),
         )
 
     return read
@@ -62,8 +62,8 @@ FORMAT = Format(
     name="composer",
     system="composer",
     marker=b"Train t",
-    pattern=r"\bTrain (?:time/(?P<key>batch|sample|token|train)|throughput/samples_per_sec): "
-    r"(?P<value>\d{1,15}(?:\.\d{1,6})?){END}",
+    pattern=r"\bTrain (?:time/(?:batch: (?P<batch>\d{1,15})|sample: (?P<sample>\d{1,15})|token: (?P<token>\d{1,15})"
+    r"|train: (?P<time>\d{1,15}\.\d{4}))|throughput/samples_per_sec: {RATE}){END}",
     clock=MILLISECONDS,
     remembering=_remembering,
     facts=facts_by(global_batch=r"\bglobal_train_batch_size: (\d{1,9})\s"),
