@@ -1,15 +1,20 @@
 """docs/log-formats.md knows every format, and the way it shows of adding one works."""
 
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
 
 import pytest
+from reperf.cli import main
+from reperf.logs import formats as package
 from reperf.logs.format import Format, facts_by
 from reperf.logs.formats import formats
 from reperf.logs.formats_page import shown, with_tables
 
+from tests.unit.logs import written as templates
 from tests.unit.logs.asking import measure_one
+from tests.unit.logs.written import STYLES, Style, rate, written
 
 PAGE = (Path(__file__).parents[3] / "docs" / "log-formats.md").read_text(encoding="utf-8")
 
@@ -54,14 +59,42 @@ def test_a_misspelt_name_in_a_format_is_an_error_when_it_is_imported(fields, fau
         facts_by(global_bacth=r"(\d+)")
 
 
-def test_the_format_on_the_page_is_one(monkeypatch):
-    namespace: dict = {}
-    exec(re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1], namespace)
-    added = namespace["FORMAT"]
-    monkeypatch.setattr("reperf.logs.recognise.formats", lambda: formats() | {added.name: added})
-    lines = [
-        f"[trainer] it {n} | 128.0 img/s | 2026-01-31 12:00:{n // 4:02d}.{n % 4 * 25:02d}0000"
-        for n in range(20, 121, 20)
-    ]
-    measured = measure_one(lines, facts=(("global_batch", 32),))
-    assert (measured.format, measured.throughput) == ("trainer", 128.0)
+class TestThePageIsFollowedWordForWord:
+    """Its code blocks go where the paragraph in front of each says, by the last name in it."""
+
+    SECTION = PAGE[PAGE.index("## Adding a format") :]
+    BLOCK = re.compile(r"((?:[^\n]+\n)+)\n```\w*\n(.*?)```", re.DOTALL)
+
+    @pytest.fixture(autouse=True)
+    def followed(self, tmp_path, monkeypatch):
+        for paragraph, content in self.BLOCK.findall(self.SECTION):
+            if names := re.findall(r"`([\w./-]+)`", paragraph):
+                path = tmp_path / names[-1]
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_text(content, encoding="utf-8")
+        monkeypatch.chdir(tmp_path)
+        added = str(tmp_path / "workflow/reperf/logs/formats")
+        monkeypatch.setattr(package, "__path__", [*package.__path__, added])
+        formats.cache_clear()
+        yield
+        sys.modules.pop(f"{package.__name__}.trainer", None)
+        monkeypatch.undo()
+        formats.cache_clear()
+
+    def test_its_log_is_measured_as_it_shows(self, capsys):
+        [command] = re.findall(r"^    reperf (measure .+)", self.SECTION, re.MULTILINE)
+        assert main(command.split()) == 0
+        [(_, shown_there)] = [
+            block for block in self.BLOCK.findall(self.SECTION) if command in block[0]
+        ]
+        assert capsys.readouterr().out.strip() == shown_there.strip()
+
+    def test_its_template_and_its_row_make_logs(self, tmp_path, monkeypatch):
+        row = (tmp_path / "tests/unit/logs/written.py").read_text(encoding="utf-8")
+        style = eval(row.strip().rstrip(","), {"Style": Style})
+        monkeypatch.setattr(templates, "TEMPLATES", tmp_path / "tests/data/logs/written")
+        monkeypatch.setitem(STYLES, style.name, style)
+        measured = measure_one(written(style.name), facts=style.facts)
+        assert (measured.format, measured.reason) == ("trainer", "")
+        assert measured.throughput == pytest.approx(rate(style.name))
+        assert f"\n| `{style.name}` | `" in with_tables(PAGE)

@@ -78,12 +78,15 @@ class TestWorkThatIsOnlyQueued:
 EVALUATIONS = """\
 detectron2: [06/11 13:51:41 d2.evaluation.evaluator]: Start inference on 22 batches
 hugectr-wide-deep: [HCTR][16:16:52.539][INFO][RK0][main]: Eval Time for 681 iters: 5.60297s
+levanter: Progress on:eval 10.0it/184it rate:1.0it/s remaining:02:54 elapsed:00:10 postfix:-
 maskrcnn-benchmark: 2020-06-25 18:56:46,514 a.inference INFO: Start evaluation on coco dataset
 maxtext: eval metrics after step: 100, loss=9.855, total_weights=75264.0
 megatron:  validation loss at iteration 100 | lm loss value: 2.5E+00 |
 mmengine: 09/15 14:33:13 - mmengine - INFO - after_train_iter in EvaluateChatHook.
 mmengine: 11/22 21:31:51 - mmengine - INFO - Iter(val) [50/50]    mIoU: 56.06  time: 0.0345
+nanogpt: step 100: train loss 4.0390, val loss 4.0427
 ngc-pytorch-mlperf-bert: {'global_steps': 60, 'eval_loss': 1.36, 'eval_mlm_accuracy': 0.71}
+olmo: [2024-04-17 09:43:26] INFO     [olmo.train:816, rank=0] [eval_step=10/50]
 openmmlab: 2022-02-10 06:17:39,706 - mmseg - INFO - Iter(val) [63]\tmIoU: 0.53, aAcc: 0.93
 openmmlab: [>>>>>>>>>>>>] 500/500, 12.3 task/s, elapsed: 41s, ETA:     0s
 tensorflow2-bert: I0904 12:01:02.1 14 a.py:458] Running evaluation after step: 60.

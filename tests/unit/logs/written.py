@@ -19,6 +19,8 @@ START = datetime(2020, 9, 15, 14, 29, 13, tzinfo=UTC)
 STEP = 0.25
 SLOW_STEP = 4.0
 """Seconds an iteration takes, and where times are printed in whole seconds."""
+OF_HOURS = 0.36
+"""The smallest step, in seconds, of hours with four digits."""
 NODES, DEVICES, BATCH = 2, 2, 8
 WORLD = NODES * DEVICES
 GLOBAL_BATCH = WORLD * BATCH
@@ -51,6 +53,7 @@ def _names(i: int, t: float, rate: float) -> dict[str, object]:
         "millis": f"{at.microsecond // 1000:03d}",
         "unix": unix,
         "time_ms": int(START.timestamp() * 1000 + t * 1000),
+        "elapsed": elapsed,
         "bar": f"{i // 10:3d}%|#         | {i}/1000 [{elapsed}<1:00:00,  4.00s/it",  # as of tqdm
     }
 
@@ -69,7 +72,9 @@ class Style:
         step: seconds an iteration takes.
         facts: what the log does not say, for the command line.
         says_batch: whether a log that can be read says its global batch.
-        covers: how many iterations a printed duration is worth, if it is a mean.
+        covers: how many iterations a printed duration is worth, if it is a mean; or how many
+            seconds the unit of a printed time is.
+        unit: the seconds of which a written time is a multiple; None: any time is written.
     """
 
     name: str
@@ -80,6 +85,7 @@ class Style:
     step: float = STEP
     says_batch: bool = False
     covers: int = 1
+    unit: float | None = None
 
     @cached_property
     def _parts(self) -> tuple[list[str], list[str], list[str]]:
@@ -180,6 +186,14 @@ _STYLES = (
     Style("lightning", step=SLOW_STEP),
     Style("huggingface", facts=(), step=SLOW_STEP, says_batch=True),
     Style("keras", has_time=False),
+    Style("composer", facts=(), step=10 * OF_HOURS, covers=3600, unit=OF_HOURS),
+    Style("nanogpt", first=0, facts=()),
+    Style("llm-c", facts=()),
+    Style("litgpt", facts=()),
+    Style("nanochat", first=0, facts=()),
+    Style("nanotron", facts=(), step=SLOW_STEP),
+    Style("levanter", facts=(*BATCH_AND_TOPOLOGY, ("accumulation", 1)), step=SLOW_STEP),
+    Style("olmo", facts=(*BATCH_AND_TOPOLOGY, ("accumulation", 1))),
 )
 STYLES = {style.name: style for style in _STYLES}
 STYLES["fleetx-bert"] = STYLES["paddle1-bert"]
@@ -226,6 +240,7 @@ def uneven_steps(name: str, last: int = 200, digits: int = 3) -> Iterator[tuple[
     for iteration in iterations(name, last):
         took = style.every * style.step * (0.8 + 0.4 * chance.random())
         took = round(took, 0 if style.step == SLOW_STEP else digits)
+        took = round(took / style.unit) * style.unit if style.unit else took
         seconds += took
         yield iteration, seconds, took
 
