@@ -118,7 +118,7 @@ def test_sources_that_are_not_there_are_one_line(tmp_path):
     morse = {"path": str(tmp_path), "format": "morse"}
     for source, refusal in (
         ("nowhere.zip", r"suite theirs: from: nowhere.zip is not there"),
-        (morse, r"unknown log format 'morse'; allowed: deepspeed, "),
+        (morse, r"unknown log format 'morse'; allowed: composer, deepspeed, "),
         (["x/a.zip", "y/a.zip"], r"suites.theirs.from: a.zip appears twice"),
     ):
         with pytest.raises(ReperfError, match=refusal):
