@@ -22,7 +22,7 @@ rule archive:
     log:
         "logs/archive/{suite}.log",
     params:
-        plan=digest_of_suite,
+        plan=lambda wildcards: plan_of_suite(wildcards).digest,
         config=lambda wildcards: PLANS.config_digest(wildcards.suite),
     message:
         "archive {wildcards.suite}"

@@ -10,10 +10,6 @@ def plan_of_suite(wildcards):
     return PLANS.suites[wildcards.suite]
 
 
-def digest_of_suite(wildcards):
-    return plan_of_suite(wildcards).digest
-
-
 @or_end
 def measured_of(*suites):
     """The logs and records of the runs of some suites, and the logs of others."""
@@ -42,7 +38,7 @@ rule measure:
     log:
         "logs/measure/{suite}.log",
     params:
-        plan=digest_of_suite,
+        plan=lambda wildcards: plan_of_suite(wildcards).digest,
     message:
         "measure {wildcards.suite}"
     script:
@@ -60,7 +56,7 @@ rule summarise:
     log:
         "logs/summarise/{suite}.log",
     params:
-        plan=digest_of_suite,
+        plan=lambda wildcards: plan_of_suite(wildcards).digest,
     message:
         "summarise {wildcards.suite}"
     script:
