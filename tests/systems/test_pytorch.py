@@ -57,7 +57,10 @@ def test_a_rank_that_gives_up_ends_the_run_and_ranks_read_different_parts(
     assert "does not decode" in record.reason
 
 
-@pytest.mark.parametrize(("workload", "fall"), [("resnet50", 0.5), ("bert-base", 0.2)])
+@pytest.mark.parametrize(
+    ("workload", "fall"),
+    [("resnet50", 0.5), pytest.param("bert-base", 0.2, marks=pytest.mark.weekly)],
+)
 def test_mixed_precision_trains_and_the_loss_on_one_batch_falls(pytorch, workload, fall):
     record, log = pytorch.train_well(workload=workload, topology="1n1g", precision="amp")
     assert str(record.computed_in) == "bfloat16, float32 weights"
@@ -86,10 +89,18 @@ WILD = "from trainers.recipes import resnet50; resnet50.learning_rate = lambda b
     [
         ({"before": ANOTHER_MODEL}, "the model has 163 weights, resnet50 has 161"),
         ({"before": WILD}, "the loss at iteration 2 is nan"),
-        ({"variant": "dynamic-loss-scale"}, "--dynamic-loss-scale is for float16"),
-        ({"precision": "fp16"}, "--precision fp16 is not to be had here on a cpu; allowed: fp32, "),
         ({"input": "tfrecord", "data": "/nowhere"}, "/nowhere: 0 parts for 1 ranks"),
-        ({"input": "folder", "data": "/nowhere"}, "/nowhere: rank 0 has no image"),
+        *(
+            pytest.param(changes, reason, marks=pytest.mark.weekly)
+            for changes, reason in (
+                ({"variant": "dynamic-loss-scale"}, "--dynamic-loss-scale is for float16"),
+                (
+                    {"precision": "fp16"},
+                    "--precision fp16 is not to be had here on a cpu; allowed: ",
+                ),
+                ({"input": "folder", "data": "/nowhere"}, "/nowhere: rank 0 has no image"),
+            )
+        ),
     ],
 )
 def test_what_cannot_be_trained_is_refused_in_one_line(pytorch, changes, reason):

@@ -29,6 +29,7 @@ ELSEWHERE = {
     r"^snakemake .*one-node": "tests/workflow/test_report.py",  # that it needs GPUs
     r"^reperf doctor": "tests/workflow/test_doctor_in_report.py",
     r"systems=all": "tests/systems/test_every_system.py",
+    r"trainer\.log": "tests/unit/logs/test_log_formats_page.py",
     r"numpy|softmax": "tests/systems/test_new_workload_and_framework.py",
     r"pytorch-foreach": "tests/systems/test_add_a_system.py",
     r"^reperf archive .*--(key|signers)": "tests/unit/archive/test_signature.py",
