@@ -35,23 +35,31 @@ def run(options: argparse.Namespace) -> int:
 
 def schema_of(name: str) -> dict[str, Any]:
     """One of the `SCHEMAS`, by its name."""
+    from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415
+
     from reperf import tables  # noqa: PLC0415
     from reperf.config import Report  # noqa: PLC0415
     from reperf.plans.run_plan import RunPlan  # noqa: PLC0415
     from reperf.records.run_record import RunRecord  # noqa: PLC0415
 
+    class WithoutTitles(GenerateJsonSchema):
+        """A field's title would be its name again, in other letters."""
+
+        def field_title_should_be_set(self, schema: object) -> bool:
+            return False
+
     match name:
         case "config":
-            schema = Report.model_json_schema()
+            schema = Report.model_json_schema(schema_generator=WithoutTitles)
             del schema["required"]  # a site's file has no suites
         case "run":
-            schema = RunRecord.model_json_schema()
+            schema = RunRecord.model_json_schema(schema_generator=WithoutTitles)
             schema["properties"]["seal"] = {
                 "type": "string",
                 "description": "SHA-256 of all else, as JSON with sorted keys and without spaces",
             }
         case "plan":
-            schema = RunPlan.model_json_schema()
+            schema = RunPlan.model_json_schema(schema_generator=WithoutTitles)
         case _:
             columns = tables.MEASUREMENTS if name == "measurements" else tables.SUMMARY
             schema = tables.schema_of_row(name, columns)

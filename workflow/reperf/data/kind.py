@@ -95,7 +95,7 @@ class Kind(Model):
         return 1
 
     def vocabulary_digest(self) -> str | None:
-        """The SHA-256 of the user's vocabulary; None if there is none, or no longer."""
+        """The SHA-256 of the user's vocabulary; None if no file is named or it is gone."""
         return None
 
     def described(self) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What other tools found: the output of dcgmi diag, NHC and nccl-tests in logs/health/.
 
-dcgmi's JSON differs from version to version; common to all are tests with a name and results with
-a status. NHC's lines are those of its log, its exit status a last line `exit N`. The table of
-nccl-tests is described in its doc/PERFORMANCE.md.
+dcgmi's JSON differs from version to version, but each version lists tests with a name and results
+with a status. NHC's file holds the lines of its log, and ends with its exit status: `exit N`. The
+doc/PERFORMANCE.md of nccl-tests describes its table.
 """
 
 import json

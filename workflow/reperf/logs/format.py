@@ -245,7 +245,7 @@ class Format:
 
     @cached_property
     def evaluation_marks(self) -> tuple[bytes, ...]:
-        """Texts one of which is in every line of the program's own about an evaluation."""
+        """Literal texts; each of the program's lines about an evaluation holds one of them."""
         return literals_in(self.evaluates) if self.evaluates else ()
 
     def says_evaluation(self, text: bytes) -> bool:

@@ -19,7 +19,7 @@ ROWS = Format[np.ndarray](lambda rows: [rows.tobytes()])
 def convert(settings: Clicks, output: Path, format_name: str, *, workers: int) -> Manifest:
     """Convert a file of clicks to rows: part-00000 and so on, manifest.json.
 
-    The file is cut into pieces of whole lines, of which each part has neighbouring ones.
+    Workers read the file in pieces of whole lines; each part holds consecutive pieces.
 
     Raises:
         ReperfError: a line is refused, there are too few for the parts, or a file cannot be read or

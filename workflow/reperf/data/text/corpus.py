@@ -26,7 +26,7 @@ _HEADING = re.compile(_ARTICLE.pattern.decode(), re.MULTILINE)
 _BETWEEN = re.compile(r"(?<=[.!?])\s+(?![a-z])|(?<=[\u3002\uff01\uff1f])")
 
 _PRINTED = np.full(256, 2, np.uint8)
-"""Of a byte: 0 if it is white space, 1 if it may be a part of some, 2 if it is none."""
+"""Byte -> 0 for white space, 1 for a byte that may belong to white space, 2 for any other."""
 _PRINTED[[byte for code in range(0x3001) if chr(code).isspace() for byte in chr(code).encode()]] = 1
 _PRINTED[[*b" \t\n\r\v\f"]] = 0
 

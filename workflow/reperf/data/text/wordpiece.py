@@ -29,7 +29,7 @@ LEAST_FREQUENCY = 2
 SAMPLE = 16
 """Chunks of the text from which a vocabulary is trained, evenly spread; the rest is not read."""
 MOST_WORDS = 1 << 18
-"""Words of which the tokens are kept for the next sentences: some 50 MB."""
+"""How many words keep their tokens in memory for later sentences: some 50 MB."""
 _WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
 _IDEOGRAPH = re.compile(
     "[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff"

@@ -43,6 +43,6 @@ FORMAT = Format(
     published=_published,
     notes={
         "timing": "the seconds since the previous line",
-        "extractor": "mean of the printed seconds except those of iteration 100, as ms per iteration",
+        "extractor": "mean of the printed seconds without those of iteration 100, in ms per iteration",
     },
 )
