@@ -123,21 +123,22 @@ def rank(measurements: pd.DataFrame | Path | str) -> pd.DataFrame:
     rows = []
     for (_, _, unit), group in good.groupby(["suite", "topology", "unit"], sort=False):
         cells = [
-            (dict(zip(CELL, key, strict=True)), list(cell["throughput"]))
+            (
+                dict(zip(CELL, key, strict=True)),
+                list(cell["throughput"]),
+                cell["throughput"].median(),
+            )
             for key, cell in group.groupby(list(CELL), sort=False, dropna=False)
         ]
-        cells.sort(key=lambda cell: -pd.Series(cell[1]).median())
-        (_, fastest), *rivals = cells
-        verdicts = [("fastest", None), *compare([values for _, values in rivals], fastest)]
-        for place, ((cell, values), (verdict, p)) in enumerate(
-            zip(cells, verdicts, strict=True), start=1
-        ):
-            median = pd.Series(values).median()
-            ratio = median / pd.Series(fastest).median()
+        cells.sort(key=lambda cell: -cell[2])
+        (_, fastest, best), *rivals = cells
+        verdicts = [("fastest", None), *compare([values for _, values, _ in rivals], fastest)]
+        for place, (cell, values, median) in enumerate(cells):
+            verdict, p = verdicts[place]
             rows.append(
                 cell
-                | {"rank": place, "n": len(values), "median": median, "unit": unit}
-                | {"ratio": ratio, "verdict": verdict, "p": p}
+                | {"rank": place + 1, "n": len(values), "median": median, "unit": unit}
+                | {"ratio": median / best, "verdict": verdict, "p": p}
             )
     columns = [*CELL, "rank", "n", "median", "unit", "ratio", "verdict", "p"]
     return pd.DataFrame(rows, columns=columns).astype({"p": "float64"})
