@@ -52,10 +52,9 @@ def or_end(input_function: Callable[_Given, _Found]) -> Callable[_Given, _Found]
 
     @wraps(input_function)
     def look(*args: _Given.args, **others: _Given.kwargs) -> _Found:
-        with one_line_errors():
-            try:
-                return input_function(*args, **others)
-            except OSError as error:
-                raise ReperfError(str(error)) from None
+        try:
+            return input_function(*args, **others)
+        except (OSError, ReperfError) as error:
+            sys.exit(f"reperf: {error}")
 
     return look

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 import psutil
-import pynvml
 
 from reperf.builds import LockBuild, build_of
 from reperf.builds.build import ImageBuild
@@ -39,6 +38,8 @@ def cores() -> int:
 @contextmanager
 def gpu_handles() -> Iterator[list[Any]]:
     """NVML's handles of all GPUs, while NVML can be asked; none where there is no NVIDIA driver."""
+    import pynvml  # noqa: PLC0415 - a slow import, which planning for a cluster does without
+
     try:
         pynvml.nvmlInit()
     except pynvml.NVMLError:
@@ -53,6 +54,8 @@ def gpu_handles() -> Iterator[list[Any]]:
 @cache
 def gpus() -> tuple[Gpu, ...]:
     """The GPUs that NVML sees; none where there is no NVIDIA driver."""
+    import pynvml  # noqa: PLC0415
+
     with gpu_handles() as handles:
         return tuple(
             Gpu(
@@ -390,6 +393,8 @@ def check_data(report: Report) -> None:
 @cache
 def describe_host() -> Host:
     """This machine, as a run record holds it."""
+    import pynvml  # noqa: PLC0415
+
     with gpu_handles() as handles:
         driver = pynvml.nvmlSystemGetDriverVersion() if handles else None
         cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2() if handles else None

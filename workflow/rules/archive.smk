@@ -1,7 +1,7 @@
 # One archive per suite: its tables and figures, and all that they came from.
 
-from reperf.archive.contents import trainers_of
 from reperf.layout import figures_of, tables_of
+from reperf.plans.plan_files import training_files
 
 
 rule archive:
@@ -13,7 +13,7 @@ rule archive:
         ],
         checksums=f"{SUITE}/figures.sha256",
         trainers=lambda wildcards: seen_from_here(
-            trainers_of(plan_of_suite(wildcards).runs)
+            sorted(training_files(plan_of_suite(wildcards).runs).values())
         ),
         described=descriptions_of_suite,
         code=code_of("archive"),

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 from reperf import __version__
 from reperf.archive.container import verified
-from reperf.archive.contents import CELL_LIST, files_of_systems, write_archive
+from reperf.archive.contents import CELL_LIST, write_archive
 from reperf.archive.rebuild import rebuild, verify
 from reperf.archive.suite_pages import pages
 from reperf.builds import build_of
@@ -25,6 +25,7 @@ from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError
 from reperf.layout import figures_of, tables_of
 from reperf.member_names import METADATA, PAGE, README
+from reperf.plans.plan_files import training_files
 from reperf.records.run_record import RunRecord
 from reperf.systems import ROOT
 from reperf.tables import read_measurements, read_summary
@@ -140,7 +141,7 @@ def test_the_archived_code_of_every_system_has_its_digest(tmp_path, build):
     assert {run.system for run in runs} >= {"pytorch", "ngc-mxnet"}
     for run in runs:
         root = tmp_path / run.system
-        for name, file in files_of_systems([run]).items():
+        for name, file in training_files([run]).items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, root / name)
         digests = {build_of(run, at).system.code_digest(run.workload) for at in (root, ROOT)}

@@ -23,13 +23,12 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from reperf.archive.container import Member, write
-from reperf.builds import build_of
 from reperf.config import Cell, Report, Run, Suite
 from reperf.layout import BATCH_FOLDERS, BATCH_RECORD, PLAN, RUN_FILES, figures_of, tables_of
 from reperf.measuring.found_logs import files_of
 from reperf.member_names import CELLS, CONFIG, METADATA, SOURCES
+from reperf.plans.plan_files import training_files
 from reperf.records.run_record import RunRecord, records_of
-from reperf.systems import ROOT, load_workloads
 
 CELL_LIST = TypeAdapter(tuple[Cell, ...])
 LEFT = (*RUN_FILES, PLAN, BATCH_RECORD)
@@ -52,7 +51,7 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
 
     (suite,) = report.suites
     records = list(records_of(runs))
-    files = files_of_suite(suite, runs, records) | files_of_systems(runs)
+    files = files_of_suite(suite, runs, records) | training_files(runs)
     inside = _with_sources_inside(report)
     texts = {
         CONFIG: _json(inside.model_dump(mode="json", by_alias=True)),
@@ -104,22 +103,6 @@ def _with_sources_inside(report: Report) -> Report:
     )
     suite = suite.model_copy(update={"sources": sources})
     return report.model_copy(update={"suites": (suite,)})
-
-
-def trainers_of(runs: list[Run]) -> list[Path]:
-    """The files that decided how runs trained."""
-    return sorted(files_of_systems(runs).values())
-
-
-def files_of_systems(runs: list[Run]) -> dict[str, Path]:
-    """Archived name -> file: what decided how the runs of a suite trained."""
-    files = set()
-    for build, workload in {(build_of(run), run.workload) for run in runs}:
-        trained = build.system
-        described = (system.file for system in (trained, trained.host))
-        files |= {*trained.code(workload), *described, *build.recipe}
-        files |= {*load_workloads()[workload].files}
-    return {file.relative_to(ROOT).as_posix(): file for file in files}
 
 
 def _json(content: Any) -> bytes:  # noqa: ANN401 - whatever JSON can hold

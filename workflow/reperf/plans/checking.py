@@ -21,7 +21,6 @@ from reperf.machine import (
     check_memory,
     resolve,
 )
-from reperf.measuring.log_sources import check_sources
 from reperf.plans.plan_files import SetPlan
 from reperf.text import printable
 
@@ -79,7 +78,10 @@ def check_report(report: Report, configfile: str) -> None:
             check_data(part)
             check_containers(part)
             check_compiler(part)
-        check_sources(report)
+        if any(suite.sources for suite in report.suites):
+            from reperf.measuring.log_sources import check_sources  # noqa: PLC0415 - slow
+
+            check_sources(report)
     for data in report.data:
         # Once it is converted, the user's own input is no longer needed.
         if not any(Path("data", data.name).glob("*/manifest.json")):

@@ -13,13 +13,13 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from reperf.building.code import seen_from_here
-from reperf.builds import ImageBuild
+from reperf.builds import ImageBuild, build_of
 from reperf.config import Cell, Cluster, Container, Data, Run, Suite, runs_of
 from reperf.errors import ReperfError
 from reperf.faults import Model, checked
 from reperf.layout import REPORT_PLAN, SUITE_PLAN
 from reperf.records.run_record import LargestBatch
-from reperf.systems import load_systems, load_workloads
+from reperf.systems import ROOT, load_systems, load_workloads
 
 
 class Plan(Model):
@@ -133,3 +133,14 @@ class ReportPlan(Plan):
     def suites(self) -> list[str]:
         """Their names, in the report's order."""
         return [suite["name"] for suite in self.report["suites"]]
+
+
+def training_files(runs: list[Run]) -> dict[str, Path]:
+    """The files that decided how runs trained, by their paths below the root."""
+    files = set()
+    for build, workload in {(build_of(run), run.workload) for run in runs}:
+        trained = build.system
+        described = (system.file for system in (trained, trained.host))
+        files |= {*trained.code(workload), *described, *build.recipe}
+        files |= {*load_workloads()[workload].files}
+    return {file.relative_to(ROOT).as_posix(): file for file in files}

@@ -3,14 +3,16 @@
 import json
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from reperf.errors import ReperfError
 from reperf.layout import SUITE_PLAN
-from reperf.logs.formats import mllog
-from reperf.measuring.measure import Method, measure_log
 from reperf.plans.plan_files import SuitePlan
 from reperf.progress.phrases import duration, one_line
 from reperf.records.run_record import LARGEST_RECORD
+
+if TYPE_CHECKING:
+    from reperf.measuring.measure import Method
 
 _TAIL = 64 * 1024
 
@@ -41,13 +43,18 @@ def of_run(record: Path, log: Path) -> tuple[bool, str]:
 
 
 @cache
-def _method(suite: str) -> Method:
+def _method(suite: str) -> "Method":
     """How a suite is measured: its plan is written before the first job starts."""
+    from reperf.measuring.measure import Method  # noqa: PLC0415 - a dry run does without
+
     suite_of_plan = SuitePlan.read(SUITE_PLAN.format(suite=suite)).suite
     return Method(window=suite_of_plan.window, unit=suite_of_plan.unit)
 
 
-def _throughput(log: Path, method: Method) -> tuple[str, bool]:
+def _throughput(log: Path, method: "Method") -> tuple[str, bool]:
+    from reperf.logs.formats import mllog  # noqa: PLC0415 - a dry run does without
+    from reperf.measuring.measure import measure_log  # noqa: PLC0415
+
     with log.open("rb") as stream:
         found = [one for one, *_ in measure_log(str(log), stream, method, mllog.FORMAT)]
     if len(found) != 1:
