@@ -9,7 +9,7 @@ import numpy as np
 import optax
 from flax.traverse_util import unflatten_dict
 from flax_peer import Model, kernel_of, run
-from huggingface_shared import UNMASKED, config_of, labelled_batch, renamed
+from huggingface_shared import UNMASKED, config_of, masked_batch, renamed
 from jax import numpy as jnp
 from trainers.contract.weights import initial_weights
 from trainers.recipes import bert
@@ -24,16 +24,29 @@ def make(flags, compute: jnp.dtype) -> Model:
         for target, part in renamed(name, value):
             path, turned = in_flax(target, part)
             weights[path], decayed[path] = turned, bert.decays(name)
-    batch = {name: one.astype(np.int32) for name, one in labelled_batch(flags).items()}
+    batch = {name: one.astype(np.int32) for name, one in masked_batch(flags).items()}
+
+    def logits_of(module, inputs, places, training):
+        """Those of masked tokens and of the next sentence; transformers has those of all tokens."""
+        length = inputs["input_ids"].shape
+        hidden, pooled = module.bert(
+            *(inputs["input_ids"], inputs["attention_mask"], inputs["token_type_ids"]),
+            *(jnp.broadcast_to(jnp.arange(length[1]), length), None),
+            deterministic=not training,
+            return_dict=False,
+        )
+        embeddings = module.bert.variables["params"]["embeddings"]
+        masked = jnp.take_along_axis(hidden, places[..., None], axis=1)
+        return module.cls(
+            masked, pooled, shared_embedding=embeddings["word_embeddings"]["embedding"]
+        )
 
     def loss_of(weights, state, key, batch):
-        places = jnp.broadcast_to(jnp.arange(batch["labels"].shape[1]), batch["labels"].shape)
         words, follows = network.apply(
             {"params": weights},
-            *(batch["input_ids"], batch["attention_mask"], batch["token_type_ids"], places, None),
-            deterministic=key is None,
-            return_dict=False,
+            *(batch, batch["places"], key is not None),
             rngs=None if key is None else {"dropout": key},
+            method=logits_of,
         )
         cross_entropy = optax.softmax_cross_entropy_with_integer_labels
         counted = batch["labels"] != UNMASKED

@@ -7,7 +7,7 @@ from trainers.recipes import bert
 from transformers import BertConfig
 
 UNMASKED = -100
-"""The label of a token that is not predicted."""
+"""The label of a place that holds no masked token."""
 LAYER = {
     "attention.out": "attention.output.dense",
     "attention.norm": "attention.output.LayerNorm",
@@ -63,16 +63,19 @@ def renamed(name: str, value: np.ndarray) -> list[tuple[str, np.ndarray]]:
     return [(f"{place}.{LAYER[part]}.{kind}", value)]
 
 
-def labelled_batch(flags) -> dict[str, np.ndarray]:
-    """Our synthetic batch as transformers takes it: a label for each token, UNMASKED for most."""
-    tokens, real, segments, positions, masked, weights, following = synthetic_batch(bert, flags, 0)
-    labels = np.full_like(tokens, UNMASKED)
-    rows, columns = weights.nonzero()
-    labels[rows, positions[rows, columns]] = masked[rows, columns]
+def masked_batch(flags) -> dict[str, np.ndarray]:
+    """Our synthetic batch by transformers' names, with the places of the masked tokens.
+
+    Returns:
+        input_ids, attention_mask, token_type_ids: [N, S] each; next_sentence_label: [N]; places and
+        labels: [N, M], with UNMASKED as the label of a place that holds none.
+    """
+    tokens, real, segments, places, masked, weights, following = synthetic_batch(bert, flags, 0)
     return {
         "input_ids": tokens,
         "attention_mask": real,
         "token_type_ids": segments,
-        "labels": labels,
+        "places": places,
+        "labels": np.where(weights > 0, masked, UNMASKED),
         "next_sentence_label": following,
     }

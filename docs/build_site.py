@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 
 PAGES = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/*.md"),
-    *("benchmarks/README.md", "data/published/README.md"),
+    *("benchmarks/README.md", "data/*/README.md"),
 )
 
 

@@ -52,8 +52,8 @@ def bert(recipe, flags) -> Model:
         for name, size in recipe.weight_shapes(flags.shape).items()
         for target, _ in huggingface_shared.renamed(name, np.empty(size))
     }
-    names, weights = zip(*network.named_parameters(), strict=True)
-    return Model([*weights], [decayed[name] for name in names], lambda: network(**batch).loss)
+    names, weights = zip(*network.theirs.named_parameters(), strict=True)
+    return Model([*weights], [decayed[name] for name in names], lambda: network(**batch))
 
 
 def gpt2(recipe, flags) -> Model:

@@ -1,16 +1,20 @@
-"""What trainers printed on real GPUs: docs/gpu-builds.md states these losses and throughputs."""
+"""What trainers printed on real GPUs: docs/results.md states these losses and throughputs."""
 
 import json
+import re
+from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
+import reperf
 from reperf.cli import main
 
-from tests.unit.logs.asking import REAL
+ROOT = Path(__file__).parents[3]
+MEASURED = ROOT / "data/measured"
 
 
 def last_loss(name: str) -> float:
-    text = ZipFile(REAL / "h100.zip").read(f"{name}.log").decode()
+    text = ZipFile(MEASURED / "h100.zip").read(f"{name}.log").decode()
     steps = [line for line in text.splitlines() if '"tracked_stats"' in line]
     return json.loads(steps[-1].removeprefix(":::MLLOG "))["value"]["loss"]
 
@@ -39,6 +43,17 @@ def test_precisions_and_systems_agree(one, other, close):
     ],
 )
 def test_the_throughputs_are_those_of_their_logs(capsys, logs, window, said):
-    main(["measure", "--window", window, str(REAL / logs)])
+    main(["measure", "--window", window, str(MEASURED / logs)])
     printed = capsys.readouterr().out
     assert [one for one in said if one not in printed] == []
+
+
+def test_the_page_of_results_has_the_throughput_of_each_log():
+    table = reperf.measure(MEASURED / "h200-reports", window=(30, 80))
+    table = table[table.status == "ok"]
+    page = (ROOT / "docs/results.md").read_text(encoding="utf-8")
+    rows = re.findall(r"\| ([\d,.]+ \w+/s) \|.*`(\S+\.log)` \|", page)
+    measured = {
+        Path(row.log).name: f"{row.throughput:,.2f} {row.unit}" for row in table.itertuples()
+    }
+    assert {log: throughput for throughput, log in rows} == measured

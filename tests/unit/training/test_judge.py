@@ -177,7 +177,7 @@ def test_who_ended_or_hung_is_named(tmp_path: Path, run, ended, log, said):
 
 def test_a_full_gpu_is_out_of_memory_in_its_own_words(tmp_path: Path):
     """What PyTorch printed on an H100."""
-    logs = Path(__file__).parents[2] / "data" / "logs" / "h100.zip"
+    logs = Path(__file__).parents[3] / "data/measured/h100.zip"
     said = judged(
         tmp_path, ZipFile(logs).read("pytorch-resnet50-fp16-b8192-oom.log").decode(), exit_code=1
     )
