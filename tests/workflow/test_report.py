@@ -51,6 +51,14 @@ def test_a_second_call_says_that_there_is_nothing_to_do(finished_benchmark: Benc
     assert finished_benchmark.planned() == {}
 
 
+def test_runs_train_repeat_by_repeat(finished_benchmark: Benchmark):
+    runs = finished_benchmark.folder.glob("results/runs/*/*/*/*/run.json")
+    records = sorted((json.loads(run.read_text()) for run in runs), key=lambda run: run["started"])
+    repeats = [record["run"]["repeat"] for record in records]
+    assert len(set(repeats)) > 1
+    assert repeats == sorted(repeats)
+
+
 def test_every_measurement_traces_back_to_its_log_and_record(finished_benchmark: Benchmark):
     folder = finished_benchmark.folder
     runs = pd.read_csv(folder / "results/measurements.csv")

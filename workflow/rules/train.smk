@@ -78,6 +78,7 @@ rule train:
     threads: ALL_CORES
     resources:
         **resources_of_job(REPORT, PLANS.runs.values(), plan_of_run),
+        turn=lambda wildcards: PLANS.turns[RUN.format(**wildcards)],
         attempt=lambda wildcards, attempt: attempt,
     params:
         plan=lambda wildcards: plan_of_run(wildcards).digest,

@@ -45,6 +45,20 @@ def test_equal_content_is_an_equal_file():
         assert texts[0] == texts[1]
 
 
+def test_runs_train_repeat_by_repeat_in_an_order_of_the_seed():
+    report = in_suite(repeats=5)
+
+    def order(**changes: object) -> list[str]:
+        turns = Plans(load_report(SMALL | report | changes)).turns
+        assert sorted(turns.values()) == [*range(1, len(turns) + 1)]
+        return sorted(turns, key=turns.__getitem__)
+
+    repeats = [int(folder.rpartition("/")[2]) for folder in order()]
+    assert repeats == sorted(repeats)
+    assert order() == order()
+    assert order() != order(seed=2)
+
+
 def test_only_plans_that_have_changed_are_written(tmp_path: Path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     plans = Plans(load_report(SMALL))

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Iterator
 from hashlib import sha256
 from pathlib import Path
+from random import Random
 from typing import NamedTuple
 
 from reperf.config import Cell, Data, Report, Run, Suite
@@ -56,6 +57,7 @@ class Plans:
         sets: a data set's name -> the data set.
         images: the name of an image's folder -> the plan of the image.
         configs: a suite's name -> the configuration that asks for the suite alone.
+        turns: a run's folder -> its place in the order in which runs train, from 1.
         whole: the plan of the report.
     """
 
@@ -81,6 +83,7 @@ class Plans:
             suite: report.alone(suite).model_dump_json(by_alias=True, indent=2) + "\n"
             for suite in self.suites
         }
+        self.turns = {folder: turn for turn, folder in enumerate(self._in_turns(), 1)}
         content = report.model_dump(mode="json", by_alias=True)
         self.whole = ReportPlan(report=content)
 
@@ -139,6 +142,15 @@ class Plans:
     def config_digest(self, suite: str) -> str:
         """The SHA-256 of the configuration that asks for a suite alone."""
         return sha256(self.configs[suite].encode()).hexdigest()
+
+    def _in_turns(self) -> list[str]:
+        """The folders of runs, repeat by repeat, each repeat in an order that the seed shuffles.
+
+        A machine that becomes slower over hours then slows all systems alike.
+        """
+        shuffled = Random(self._report.seed)
+        folders = shuffled.sample(list(self.runs), len(self.runs))
+        return sorted(folders, key=lambda folder: self.runs[folder].run.repeat)
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Path and content of every plan except those of runs."""

@@ -1,0 +1,36 @@
+"""The order of jobs: runs train in their turns, so that a machine's drift favours no system.
+
+Snakemake's own schedulers start jobs of equal priority in no order that a rule could decide.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from snakemake_interface_scheduler_plugins.base import SchedulerBase
+
+__all__ = ["Scheduler"]
+
+
+class Scheduler(SchedulerBase):
+    """Starts whatever fits, in the order of priority, and then of the resource `turn`."""
+
+    def select_jobs(
+        self,
+        selectable_jobs: Sequence[Any],
+        remaining_jobs: Sequence[Any],
+        available_resources: Mapping[str, Any],
+        input_sizes: dict[Any, int],
+    ) -> list[Any]:
+        """The jobs to start now; those without a turn come first."""
+        free = dict(available_resources)
+        selected = []
+        for job in sorted(selectable_jobs, key=_place):
+            needs = {name: job.scheduler_resources.get(name, 0) for name in free}
+            if all(needs[name] <= amount for name, amount in free.items()):
+                free = {name: amount - needs[name] for name, amount in free.items()}
+                selected.append(job)
+        return selected
+
+
+def _place(job: Any) -> tuple[int, int]:  # noqa: ANN401 - Snakemake's
+    return -job.priority, job.scheduler_resources.get("turn", 0)
