@@ -43,7 +43,11 @@ class Spans:
 
 
 def durations_since(
-    *, of_all: bool = False, before: int = 0, newest: int | None = None
+    *,
+    of_all: bool = False,
+    before: int = 0,
+    newest: int | None = None,
+    within_epochs: bool = False,
 ) -> Callable[[Format], Read]:
     """A maker of readers for one log, as `Format.remembering` wants it.
 
@@ -53,15 +57,18 @@ def durations_since(
         before: how many iterations before a multiple of its interval the program prints.
         newest: the iterations of which it is the mean, if those are always as many: a line that
             stands for others tells no time.
+        within_epochs: whether it begins again with each epoch, by the group `batch`.
     """
 
     def remembering(log_format: Format) -> Read:
         spans: defaultdict[tuple[int, ...], Spans] = defaultdict(partial(Spans, before))
 
-        def covered(rank: tuple[int, ...], iteration: int) -> tuple[int, int]:
-            span = spans[rank].of(iteration)
+        def covered(match: re.Match[bytes], rank: tuple[int, ...]) -> tuple[int, int]:
+            span = spans[rank].of(int(match["iteration"]))
             if span is None:  # a mean tells the time of the last iteration, at least
                 span = 0 if of_all else 1
+            if within_epochs:
+                span = min(span, int(match["batch"]))
             return span, 1 if of_all else span
 
         def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:

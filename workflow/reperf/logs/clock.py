@@ -1,7 +1,7 @@
 """The clocks of the time stamps in logs."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 DAY = 86400.0
@@ -16,12 +16,14 @@ class Clock:
         seconds: turns a stamp into seconds since some fixed time; ValueError if it is no time.
         digits: decimals of a second to which differences are rounded; None: not rounded.
         period: seconds after which the clock starts again; None if it never does.
+        title: what docs/log-formats.md calls such times.
     """
 
     pattern: str
     seconds: Callable[[str], float]
     digits: int | None = 6
     period: float | None = None
+    title: str = field(default="time stamps", compare=False)
 
     def between(self, start: float, stop: float) -> float:
         """Seconds from one time to another, without the noise of binary fractions."""
@@ -80,12 +82,17 @@ def tick(stamp: str) -> float:
 FRACTION = r"(?:[.,]\d{1,6})?"
 UNIX = Clock(r"\d{9,11}(?:\.\d{1,9})?", float, digits=None)
 DATE = Clock(rf"\d{{4}}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d{FRACTION}", _of_date)
-YEARLESS = Clock(r"\d\d/\d\d \d\d:\d\d:\d\d", _of_year)
+_WHOLE = "time stamps, in whole seconds"
+YEARLESS = Clock(r"\d\d/\d\d \d\d:\d\d:\d\d", _of_year, title=_WHOLE)
 TIME_OF_DAY = Clock(rf"\d\d:\d\d:\d\d{FRACTION}", _of_day, period=DAY)
-ELAPSED = Clock(r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None)
+ELAPSED = Clock(
+    r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None, title="elapsed time, in whole seconds"
+)
 """As a progress bar shows it."""
 MILLISECONDS = Clock("", float, digits=3)
 """Of numbers, not of text."""
-MONOTONIC = Clock("", float, digits=None)
+TRAINED = replace(MILLISECONDS, title="the time of training so far")
+"""Of numbers that leave out what is no training."""
+MONOTONIC = Clock("", float, digits=None, title="a clock that cannot jump")
 ANY_CLOCK = Clock("", lambda stamp: of_any(stamp)[0])
 """Of whatever a user's pattern finds: seconds, a date, a time of day. At midnight, that steps back."""

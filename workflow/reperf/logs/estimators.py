@@ -11,9 +11,7 @@ from statistics import fmean, median
 from reperf.logs.checks import Refused
 from reperf.logs.clock import Clock
 from reperf.logs.facts import Facts
-from reperf.logs.format import Estimate, Record
-
-Published = Callable[[Sequence[Record], Facts], Estimate]
+from reperf.logs.format import Estimate, Published, Record
 
 
 def between_iterations(first: int, last: int, clock: Clock) -> Published:
@@ -25,6 +23,7 @@ def between_iterations(first: int, last: int, clock: Clock) -> Published:
             raise Refused("method", f"the published window needs the iterations {first} and {last}")
         return _by_time(ends[first], ends[last], last - first, facts, clock)
 
+    estimate.__doc__ = f"{first} to {last}, by time stamps"
     return estimate
 
 
@@ -48,6 +47,9 @@ def between_lines(
         start, stop = lines[first * ranks - 1], lines[last * ranks - 1]
         return _by_time(start, stop, last - first, facts, clock)
 
+    after = f" after iteration {behind}" if behind >= 0 else ""
+    ranks = " times the number of ranks" if of_all_ranks else ""
+    estimate.__doc__ = f"lines {first} to {last}{after}{ranks}, by time stamps"
     return estimate
 
 
@@ -87,6 +89,8 @@ def mean_speed(
         mean = round(fmean(speeds[start:]), 2)
         return Estimate(mean, records[max(start, 1) - 1].iteration, records[stop - 1].iteration)
 
+    only = f"; needs exactly {stop} lines" if exactly else ""
+    estimate.__doc__ = f"arithmetic mean of {speed.__doc__} of lines {start + 1} to {stop}{only}"
     return estimate
 
 
@@ -103,6 +107,10 @@ def mean_of_rank_medians(
         mean = round(fmean(medians[start:]), 2)
         return Estimate(mean, records[start * ranks - 1].iteration, records[-1].iteration)
 
+    estimate.__doc__ = (
+        f"medians over ranks, then the arithmetic mean of {start + 1} to {stop}; needs exactly "
+        f"{stop} lines from each rank"
+    )
     return estimate
 
 
@@ -113,6 +121,7 @@ def printed_speed(digits: int | None = None) -> Callable[[Record, Facts], float]
         rate = needed(record.rate)
         return rate if digits is None else round(rate, digits)
 
+    speed.__doc__ = "the printed speeds"
     return speed
 
 

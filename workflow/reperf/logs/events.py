@@ -77,12 +77,6 @@ def tracked_stats(
     return event, value, metadata if isinstance(metadata, dict) else {}
 
 
-def samples_counted(record: bytes) -> dict[str, int]:
-    """The samples that the metadata of a record count, if they do."""
-    metadata = event_of(record).get("metadata", {})
-    return {"samples": metadata["samples_count"]} if "samples_count" in metadata else {}
-
-
 def event_of(record: bytes) -> dict[str, Any]:
     """The object of a record as it stands in the log."""
     return _object(record.removeprefix(MARK))

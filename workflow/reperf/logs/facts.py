@@ -40,7 +40,6 @@ NAMES = {
     "epoch_samples": "number of samples in an epoch",
     "epoch_trained": "number of samples trained in an epoch",
     "sample_tokens": "number of tokens in a sample",
-    "samples_per_token": "number of samples in a token",
     "iterations": "number of iterations",
     "print_every": "number of iterations between two lines",
     "run_start": "start of the run",
@@ -168,6 +167,9 @@ class Facts:
 
     def get(self, name: Name) -> Value:
         """A fact, or None if nobody said it."""
+        if name == "samples_per_token":
+            tokens = self.get("sample_tokens")
+            return 1 / tokens if tokens else None
         known = self._known.get(name)
         return known.value if known else None
 

@@ -50,7 +50,7 @@ class Record(NamedTuple):
     fault: str = ""
     """Why the line cannot be of one run of the format's program; empty if it may be."""
     facts: tuple[Fact, ...] = ()
-    """What the line says about its run, such as its batch."""
+    """What the line says about its run, such as its batch; all lines of a window must agree."""
     counts: tuple[tuple[str, float], ...] = ()
     """What all ranks have trained on so far, by its name: samples, tokens; also SKIPPED and WAITED."""
 
@@ -70,6 +70,9 @@ class Estimate(NamedTuple):
 
 Read = Callable[[re.Match[bytes], tuple[int, ...]], Record | None]
 """Makes a record from a match and the rank of its line; None if the match is no record."""
+
+Published = Callable[[Sequence[Record], Facts], Estimate]
+"""A published extractor's method; its docstring says what it does."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +97,21 @@ no_facts = Finder(lambda _text: (), ())
 """The log says nothing about its run."""
 
 
+class RunLines(NamedTuple):
+    """What the lines say by which a program begins and ends a run."""
+
+    ended: Callable[[bytes], bool]
+    """Whether a text says that the run ended well."""
+    closes: Callable[[bytes], Iterable[Fact]] = no_facts
+    """What such a text says about the run besides."""
+    begins: Callable[[bytes], bool] | None = None
+    """Whether a text says that a run begins; None if the program prints no such line."""
+
+
 SKIPPED = "skipped steps"
 """What a log may count besides samples: the steps that loss scaling skipped so far."""
 WAITED = "waited"
 """Likewise: for how many seconds the measured rank has waited for its next batch so far."""
-
-
-def no_counts(_text: bytes) -> Mapping[str, float]:
-    """The log counts nothing but iterations."""
-    return {}
 
 
 class Prints(Flag):
@@ -125,9 +134,6 @@ class Prints(Flag):
 
 
 _NOTHING_ODD = Prints(0)
-NOTES = ("counting", "timing", "speed_of", "extractor")
-"""What the log counts, and from which number; where the times are from; of how many devices the printed
-speed is; what the published extractor does."""
 
 
 @dataclass(kw_only=True, eq=False)  # each is equal to itself alone
@@ -136,7 +142,8 @@ class Format:
 
     Attributes:
         name: as given to `reperf measure --format`.
-        system: the system whose logs these are: a folder of workflow/systems/, or another id.
+        system: the system whose logs these are: a folder of workflow/systems/, or another id; left
+            out, the name.
         marker: bytes that are in every record, and seldom elsewhere. Only lines that hold them are
             read.
         signs: hints, for a marker that logs of other formats hold, too: one of these is in a log of
@@ -156,24 +163,18 @@ class Format:
             (1 / "sample_tokens"); "epoch_batches" are the whole batches that hold an epoch. List
             several if only the log can tell: the printed speed then decides.
         facts: finds what the text before the first record says about the run.
-        tells: finds what a record itself says about the run. All records of a window must agree.
-        counts: finds what a record says that all ranks have trained on so far: samples, tokens or
-            anything else, by its name; also SKIPPED and WAITED.
-        ended: True of a text that says that the run ended well; None if the format has no such line.
-        closes: finds what such a text says about the run besides.
-        begins: True of a text that says that a run begins; None if the format has no such line.
+        run: the lines that begin and end a run; None if the program prints none.
         untimed: why records have no time, if they have none.
-        yields: precedence: if several formats match, the one with the lowest value wins. Progress bars
+        precedence: if several formats match, the one with the lowest value wins. Progress bars
             stand in logs of many programs, and MLLOG lines beside a program's own.
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
         prints: what is odd about the lines.
-        notes: what docs/log-formats.md says of it, where the other fields do not: one of NOTES -> words.
     """
 
     name: str
-    system: str
+    system: str = "{name}"
     marker: bytes
     pattern: str
     signs: tuple[bytes, ...] = ()
@@ -185,18 +186,13 @@ class Format:
     evaluates: bytes | None = None
     step_is: tuple[Name, ...] = ("global_batch",)
     facts: Finder = no_facts
-    tells: Callable[[bytes], Iterable[Fact]] = no_facts
-    counts: Callable[[bytes], Mapping[str, float]] = no_counts
-    ended: Callable[[bytes], bool] | None = None
-    closes: Callable[[bytes], Iterable[Fact]] = no_facts
-    begins: Callable[[bytes], bool] | None = None
+    run: RunLines | None = None
     untimed: str = "the log prints neither time stamps nor durations"
-    yields: int = 0
+    precedence: int = 0
     counts_from: int = 1
     unit: str | None = "samples/s"
-    published: Callable[[Sequence[Record], Facts], Estimate] | None = None
+    published: Published | None = None
     prints: Prints = _NOTHING_ODD
-    notes: Mapping[str, str] = field(default_factory=dict)
     milliseconds: bool = field(init=False)
     """Whether the groups `duration` and `pace` are in milliseconds."""
     mean_durations: bool = field(init=False)
@@ -204,12 +200,12 @@ class Format:
     a second clock."""
 
     def __post_init__(self) -> None:
-        """Check the names in the pattern and of the notes.
+        """Check the names in the pattern.
 
         Raises:
-            ValueError: a part is not one of PARTS or CLOCKS, a group is not one that is read, or a
-                note is not one of NOTES.
+            ValueError: a part is not one of PARTS or CLOCKS, or a group is not one that is read.
         """
+        self.system = self.system.format(name=self.name)
         parts = _PART.findall(self.pattern)
         for part in parts:
             if part not in PARTS and part not in CLOCKS:
@@ -226,8 +222,6 @@ class Format:
                         f"{self.name}: nothing reads a group named {group}"
                         f"{did_you_mean(group, GROUPS)}; allowed: {', '.join(GROUPS)}"
                     )
-        if unknown := set(self.notes) - set(NOTES):
-            raise ValueError(f"{self.name}: notes has {unknown}; allowed: {', '.join(NOTES)}")
         self.milliseconds = "MILLISECONDS" in parts or "PACE_MS" in parts
         has_duration = "DURATION" in parts or "MILLISECONDS" in parts
         self.mean_durations = has_duration and self.clock is not None
@@ -254,18 +248,9 @@ class Format:
             return False
         return re.search(self.evaluates, text) is not None
 
-    @property
-    def completes(self) -> bool:
-        """Whether `complete` adds anything to a record."""
-        return self.tells is not no_facts or self.counts is not no_counts
-
-    def complete(self, record: Record) -> Record:
-        """A record with what its text says about its run, and with what it counts."""
-        counts = self.counts(record.text).items()
-        return record._replace(
-            facts=tuple(self.tells(record.text)),
-            counts=tuple((name, count) for name, count in counts if isinstance(count, int | float)),
-        )
+    def begins_in(self, text: bytes) -> bool:
+        """Whether a text says that a run begins."""
+        return bool(self.run and self.run.begins and self.run.begins(text))
 
     def reader(self) -> Read:
         """A function that reads the matches of one log."""
@@ -278,7 +263,7 @@ def read_groups(
     log_format: Format,
     match: re.Match[bytes],
     rank: tuple[int, ...],
-    covered: Callable[[tuple[int, ...], int], tuple[int, int]] | None = None,
+    covered: Callable[[re.Match[bytes], tuple[int, ...]], tuple[int, int]] | None = None,
 ) -> Record | None:
     """Make a record from the named groups of a match.
 
@@ -286,8 +271,8 @@ def read_groups(
         log_format: the log's format.
         match: of a line.
         rank: from the labels of the line.
-        covered: gives, for a rank and an iteration, how many iterations the line covers, and by
-            what its duration is multiplied; None: the line says the first, and nothing is.
+        covered: gives, for a match and its rank, how many iterations the line covers, and by what
+            its duration is multiplied; None: the line says the first, and nothing is.
     """
     found = match.groupdict()
     stamp, duration, rate = found.get("time"), found.get("duration"), found.get("rate")
@@ -302,7 +287,7 @@ def read_groups(
     if labelled := found.get("rank"):
         rank = (*rank, int(labelled))
     if covered is not None:
-        span, times = covered(rank, iteration)
+        span, times = covered(match, rank)
     unit = 0.001 if log_format.milliseconds else 1.0
     seconds = unit * times
     pace = pace_of(found)
@@ -314,12 +299,23 @@ def read_groups(
         duration=float(duration) * seconds if duration else None,
         span=span,
         tick=tick(written) * (1.0 if stamp else seconds) if written else 0.0,
-        rate=float(rate) if rate else None,
+        rate=float(rate.replace(b",", b"")) or None if rate else None,
         pace=pace * unit if pace else None,
         text=match[0],
         batch=batches_of(match) if "batch" in found else None,
         fault=beyond(iteration, found.get("total")),
+        facts=tuple((name, value) for name in _FACTS if (value := _number(found.get(name)))),
+        counts=tuple(
+            (name, count)
+            for group, name in _COUNTS.items()
+            if (count := _number(found.get(group))) is not None
+        ),
     )
+
+
+def _number(written: bytes | None) -> int | None:
+    """A whole number, of which commas may part the thousands."""
+    return int(written.replace(b",", b"")) if written else None
 
 
 def batches_of(match: re.Match[bytes]) -> int:
@@ -364,10 +360,19 @@ PARTS = {
     "PACE": rf"(?P<pace>{_DECIMAL})",  # seconds an iteration
     "PACE_MS": rf"(?P<pace>{_DECIMAL})",
     "PACES": rf"(?P<paces>{_DECIMAL})",  # iterations a second
+    "THOUSANDS": r"(?P<rate>\d[\d,]{0,18})",  # a speed such as 807,569
+    "SAMPLES": r"(?P<samples>\d{1,15})",  # that all devices have trained on so far
+    "TOKENS": r"(?P<tokens>\d[\d,]{0,18})",  # likewise
+    "SKIPPED": r"(?P<skipped>\d{1,12})",  # steps that loss scaling skipped so far
+    "GLOBAL_BATCH": r"(?P<global_batch>\d{1,9})",
+    "BATCH_SIZE": r"(?P<batch_size>\d{1,9})",  # of each device
     "NUMBER": r"[-+.\w]{1,40}",  # any that does not matter, nan and inf included
     "END": r"(?=\s)",  # white space follows: what was written last is not cut off
 }
 """What a pattern may name in braces, so that it shows what the line looks like."""
+_FACTS: tuple[Name, ...] = ("global_batch", "batch_size")
+_COUNTS = {"samples": "samples", "tokens": "tokens", "skipped": SKIPPED}
+"""The groups of what a record says about its run, and of what it counts, by the count's name."""
 GROUPS = tuple(dict.fromkeys(["time", *re.findall(r"\(\?P<(\w+)>", "".join(PARTS.values()))]))
 """The named groups that are read if a format does not read its matches itself."""
 CLOCKS = {
@@ -425,18 +430,3 @@ def _longest_literal(parts: Iterable[tuple[Any, Any]]) -> bytes:
         else:
             found.append("")
     return max(found, key=len).encode()
-
-
-def counts_by(patterns: Mapping[str, str]) -> Callable[[bytes], dict[str, int]]:
-    """A finder of what a record says that all ranks have trained on so far.
-
-    Args:
-        patterns: regular expression whose first group is the number -> name of what is counted.
-    """
-    compiled = [(re.compile(text.encode()), name) for text, name in patterns.items()]
-
-    def find(record: bytes) -> dict[str, int]:
-        found = ((name, pattern.search(record)) for pattern, name in compiled)
-        return {name: int(match[1]) for name, match in found if match}
-
-    return find

@@ -42,7 +42,7 @@ class LoggedRun:
         last: records after this iteration are not needed.
         records: those that matter, in the log's order: of the measured rank, or of all ranks.
         later: those of the measured rank and the first epoch after them, as many as are read, and
-            no more than MOST_LATER; without their text, unless it says facts.
+            no more than MOST_LATER; without their text.
         ended_elsewhere: whether another rank says that the run came to its end.
         stopped_as: how the run stopped by the log, if it did not go well; else empty.
         begun_again: the record before which the log says that another run begins; None: nowhere.
@@ -122,8 +122,7 @@ class LoggedRun:
                 return
             self.records.append(_after(evaluated, record))
         elif len(self.later) < MOST_LATER and record.epoch == self.records[0].epoch:
-            text = record.text if record.facts else b""
-            self.later.append(_after(evaluated, record)._replace(text=text))
+            self.later.append(_after(evaluated, record)._replace(text=b""))
         else:
             return
         self._seen.add(hash(record))
@@ -145,14 +144,14 @@ class LoggedRun:
 
     def hear_of_end(self, text: bytes, log_format: Format) -> None:
         """Take what a text after the newest record says of how the run ended, if it says that."""
-        if log_format.ended is None:
+        if log_format.run is None:
             return
-        if log_format.ended(text):
+        if log_format.run.ended(text):
             assert self.newest
             rank = self.newest.rank
-            if not rank or log_format.ended(lines_of_rank(text, rank)):
+            if not rank or log_format.run.ended(lines_of_rank(text, rank)):
                 self.ends = [*(self.ends or ())[:1], self.newest]
-                self.facts += log_format.closes(text)
+                self.facts += log_format.run.closes(text)
                 return
             self.ended_elsewhere = True
         self.stopped_as = stopped_as(text) or self.stopped_as
@@ -199,7 +198,7 @@ class LoggedRun:
         assert before
         if _place(record) > _place(before) or record.rank != before.rank:
             return False
-        if log_format.begins is not None and log_format.begins(text):
+        if log_format.begins_in(text):
             return True
         begins_again = _place(record) <= _place(first) < _place(before)
         if begins_again and Prints.REPEATS in log_format.prints and self._stepped_back_to(record):
@@ -269,7 +268,7 @@ def training_runs(log: LogFile, log_format: Format, last: float) -> Iterator[Log
             run = _begin([*log_format.facts(text)], log_format, last)
             run.take_time(text)
         elif text and not text.isspace():
-            if log_format.begins is not None and log_format.begins(text):
+            if log_format.begins_in(text):
                 run.begun_again = record
             if _is_head(text, log_format):
                 run.restarts.append(record.iteration)
@@ -329,7 +328,7 @@ def _text(log: LogFile, start: int, stop: int, log_format: Format) -> bytes:
 
 def _is_head(text: bytes, log_format: Format) -> bool:
     """Whether a text holds what the program says before its first record."""
-    if log_format.begins is not None:
+    if log_format.run is not None and log_format.run.begins is not None:
         return False
     again = any(mark in text for mark in log_format.facts.marks) and [*log_format.facts(text)]
     return bool(again) or has_begun(text) or any(facts_in(text))
@@ -358,7 +357,7 @@ def _evaluated(
 
 
 def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRun:
-    return LoggedRun(facts, ends=None if log_format.ended is None else [], last=last)
+    return LoggedRun(facts, ends=None if log_format.run is None else [], last=last)
 
 
 def _unwrapped(record: Record, newest: Record | None, clock: Clock | None) -> Record:

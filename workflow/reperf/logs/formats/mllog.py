@@ -17,14 +17,11 @@ from math import inf
 from pathlib import Path
 from typing import Any, Literal
 
-from trainers.contract.precision import COMPUTES
-
 from reperf.logs.clock import MONOTONIC
-from reperf.logs.configured import facts_of_configuration, facts_of_framework
+from reperf.logs.configured import facts_of_flags, facts_of_framework
 from reperf.logs.events import (
     EVENT_LINE,
     MARK,
-    event_of,
     events_in,
     facts_of,
     has_begun,
@@ -36,7 +33,7 @@ from reperf.logs.events import (
     tracked_stats,
 )
 from reperf.logs.facts import AMP_IN_BF16, Fact
-from reperf.logs.format import Format, Record, marked
+from reperf.logs.format import Format, Record, RunLines, marked
 from reperf.logs.log_file import opened
 from reperf.logs.scan import after_labels
 from reperf.values import Status
@@ -45,7 +42,8 @@ _CONFIGURES = b'"configuration"'
 _EXCUSES: dict[bytes, Status] = {b"REFUSED": "failed", b"OOM": "oom"}
 _EXCUSE = re.compile(rb":::(REFUSED|OOM) (rank \d{1,9}(?: \(stage \d{1,9}\))?: [^\r\n]{0,10000})")
 _LONGEST_LABELS = 200  # bytes
-_WORDS = {compute: word for word, compute in COMPUTES.items()}
+_WORDS = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf16"}
+"""What the configuration calls the data type in which a trainer computes."""
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
 _OTHER_COUNT = (
@@ -86,6 +84,11 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         text=match[0],
         stamp=stamp_of(event),
         fault=fault,
+        counts=tuple(
+            (name, count)
+            for name, count in value.items()
+            if name not in _NO_COUNTS and is_number(count)
+        ),
     )
 
 
@@ -93,13 +96,6 @@ def _written(text: bytes, key: Literal["run_start", "run_stop"]) -> list[Fact]:
     """When the lines with a key were written, as far as they say it."""
     events = (event for event in events_in(text) if event.get("key") == key)
     return [(key, stamp) for event in events if (stamp := stamp_of(event)) is not None]
-
-
-def _counts(text: bytes) -> dict[str, float]:
-    value = event_of(text).get("value", {})
-    return {
-        name: count for name, count in value.items() if name not in _NO_COUNTS and is_number(count)
-    }
 
 
 _STARTED = re.compile(rb"rank \d{1,6}(?: \(stage \d{1,6}\))?: started on (\S{1,255}), process \d")
@@ -126,7 +122,7 @@ def _facts(head: bytes) -> Iterable[Fact]:
         key, value = event.get("key"), event.get("value")
         if key == "configuration" and isinstance(value, dict):
             configured = True
-            for fact in facts_of_configuration(value):
+            for fact in facts_of_flags(value):
                 if fact[0] == "precision":
                     precisions.append(fact[1])
                 else:
@@ -176,12 +172,8 @@ FORMAT = Format(
     clock=MONOTONIC,
     read=_read,
     facts=_facts,
-    counts=_counts,
+    run=RunLines(has_ended, _closes, _begins),
     unit=None,
-    begins=_begins,
-    ended=has_ended,
-    closes=_closes,
-    notes={"timing": "a clock that cannot jump", "speed_of": "all"},
 )
 
 

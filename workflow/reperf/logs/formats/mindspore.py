@@ -1,25 +1,16 @@
-"""MindSpore 1.1 with data sinking: a line that counts steps, then one with their time.
-
-    epoch: 12 step: 10, loss is 6.9087
-    epoch time: 935.945 ms, per step time: 93.594 ms
-
-Steps are counted within an epoch of sunk steps.
-
-Source: MindSpore 1.1 model zoo, official/cv/resnet; DLPerf
-MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags.
-"""
+"""MindSpore 1.1 with data sinking: a line that counts steps, then one with their time."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from reperf.logs.checks import Refused
 from reperf.logs.clock import tick
 from reperf.logs.estimators import needed
 from reperf.logs.facts import Facts
-from reperf.logs.format import Estimate, Format, Prints, Read, Record
+from reperf.logs.format import Estimate, Format, Prints, Published, Read, Record
 
-TIMES = r"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{1,9}\.\d{1,6}) ms"
+_TIMES = r"epoch time: {DURATION} ms, per step time: (?P<per_step>\d{1,9}\.\d{1,6}) ms"
 
 
 class _Waiting(NamedTuple):
@@ -31,7 +22,7 @@ class _Waiting(NamedTuple):
     timed: bool = False
 
 
-def joined(_format: Format) -> Read:
+def _joined(_format: Format) -> Read:
     """A reader that joins each time line to the same rank's count line before it.
 
     Steps are counted within the line's epoch, if it names one whole epoch. A time that may be
@@ -61,7 +52,7 @@ def joined(_format: Format) -> Read:
     return read
 
 
-def published(first: int, last: int) -> Callable[[Sequence[Record], Facts], Estimate]:
+def _published(first: int, last: int) -> Published:
     """The sum of the times of all ranks, between two counts."""
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
@@ -80,20 +71,47 @@ def published(first: int, last: int) -> Callable[[Sequence[Record], Facts], Esti
         speed = round(float(batch) / (seconds / steps), 2)
         return Estimate(speed, first, last, batch * (last - first), seconds / ranks)
 
+    estimate.__doc__ = f"sum over all ranks of the times of {first} to {last}"
     return estimate
 
 
-FORMAT = Format(
+MINDSPORE_RESNET50 = Format(
     name="mindspore-resnet50",
     system="mindspore",
     marker=b" step",
-    pattern=r"epoch: (?P<epoch>\d{1,9}) step: (?P<step>\d{1,9}), loss is {NUMBER}|" + TIMES,
-    remembering=joined,
+    pattern=r"epoch: (?P<epoch>\d{1,9}) step: (?P<step>\d{1,9}), loss is {NUMBER}|" + _TIMES,
+    remembering=_joined,
     unit="images/s",
-    published=published(100, 200),
+    published=_published(100, 200),
     prints=Prints.IN_TWO_LINES,
-    notes={
-        "timing": "the time of each epoch of sunk steps",
-        "extractor": "sum over all ranks of the times of 100 to 200",
-    },
 )
+"""MindSpore 1.1 with data sinking: a line that counts steps, then one with their time.
+
+    epoch: 12 step: 10, loss is 6.9087
+    epoch time: 935.945 ms, per step time: 93.594 ms
+
+Steps are counted within an epoch of sunk steps.
+
+Source: MindSpore 1.1 model zoo, official/cv/resnet; DLPerf
+MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags.
+"""
+
+MINDSPORE_BERT = Format(
+    name="mindspore-bert",
+    system="mindspore",
+    marker=b" step",
+    pattern=r"epoch: \d{1,9}\.\d{1,3}, current epoch percent: \d\.\d{1,6}, step: (?P<step>\d{1,9}), "
+    r"outputs are [^\r\n]{0,300}|" + _TIMES,
+    remembering=_joined,
+    unit="sentences/s",
+    published=_published(20, 120),
+    prints=Prints.IN_TWO_LINES,
+)
+"""MindSpore 1.1's BERT with data sinking: a line that counts steps, then one with their time.
+
+    epoch: 12.0, current epoch percent: 0.100, step: 120, outputs are (..)
+    epoch time: 2105.123 ms, per step time: 210.512 ms
+
+Source: MindSpore 1.1 model zoo, official/nlp/bert; DLPerf
+MindSpore/bert/extract_mindspore_logs_time.py.
+"""
