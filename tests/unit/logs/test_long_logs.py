@@ -10,7 +10,6 @@ import sys
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reperf.errors import ReperfError
 from reperf.logs import log_file
 from reperf.logs.format import literals_in
 from reperf.logs.formats import formats
@@ -155,13 +154,6 @@ def test_facts_of_a_second_run_stand_anywhere_before_it():
     assert second.global_batch * 2 == first.global_batch
 
 
-def test_more_events_than_fit_in_memory_are_one_clear_line(monkeypatch):
-    monkeypatch.setattr("reperf.logs.logged_runs.MOST_EVENTS", 1 << 10)
-    lines = [*ONEFLOW[:8], *[START, STOP] * 100, FILLER, *ONEFLOW[8:]]
-    with pytest.raises(ReperfError, match="more than 1024 bytes of lines with events lie between"):
-        measure_written("oneflow-resnet50", lines)
-
-
 @pytest.mark.parametrize("ranks", [1, 8, 32])
 @pytest.mark.parametrize("name", ["mllog", "oneflow-resnet50"])
 def test_what_is_skipped_of_a_long_log_changes_nothing(name, ranks, monkeypatch):
@@ -262,7 +254,7 @@ class TestALastLineWithoutALineEnd:
         whole = encode(ONEFLOW)
         assert measure_written("oneflow-resnet50", whole, ends=(20, 200)).status == "ok"
         assert measure_written("oneflow-resnet50", whole[:-1], ends=(20, 200)).status == "refused"
-        assert measure_written("mllog", encode(written("mllog"))[:-3]).status == "refused"
+        assert measure_written("mllog", encode(written("mllog"))[:-12]).status == "refused"
 
 
 def test_lines_that_end_in_carriage_returns_are_found_as_others_are():

@@ -98,12 +98,10 @@ no_facts = Finder(lambda _text: (), ())
 
 
 class RunLines(NamedTuple):
-    """What the lines say by which a program begins and ends a run."""
+    """What the lines say by which a program begins and ends a run, besides `run_stop`."""
 
-    ended: Callable[[bytes], bool]
-    """Whether a text says that the run ended well."""
     closes: Callable[[bytes], Iterable[Fact]] = no_facts
-    """What such a text says about the run besides."""
+    """What the text says about the run that says that it ended well."""
     begins: Callable[[bytes], bool] | None = None
     """Whether a text says that a run begins; None if the program prints no such line."""
 
@@ -163,7 +161,7 @@ class Format:
             (1 / "sample_tokens"); "epoch_batches" are the whole batches that hold an epoch. List
             several if only the log can tell: the printed speed then decides.
         facts: finds what the text before the first record says about the run.
-        run: the lines that begin and end a run; None if the program prints none.
+        run: the lines that begin and end a run; None if the program prints no MLLOG `run_stop`.
         untimed: why records have no time, if they have none.
         precedence: if several formats match, the one with the lowest value wins. Progress bars
             stand in logs of many programs, and MLLOG lines beside a program's own.

@@ -5,15 +5,16 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 
-from reperf.errors import ReperfError
 from reperf.logs.clock import MILLISECONDS, UNIX, Clock
 from reperf.logs.events import (
+    GOOD,
     Evaluated,
     Phase,
     evaluated_in,
     facts_in,
     has_begun,
-    run_stamps,
+    has_ended,
+    run_events,
     stopped_as,
 )
 from reperf.logs.facts import Fact
@@ -25,8 +26,6 @@ MOST_RECORDS = 1 << 17
 """How many records of one run are kept: a window that needs more is measured nowhere."""
 MOST_LATER = 1 << 14
 """How many records after the window are kept."""
-MOST_EVENTS = 1 << 26
-"""Bytes of lines with events between two records."""
 _MARKS = (b"_start", b"_stop", b"eval_accuracy", b"global_batch_size")
 """One of these is in every line from which events are learnt: evaluations, starts, ends, batches."""
 
@@ -136,20 +135,22 @@ class LoggedRun:
 
     def take_time(self, text: bytes) -> None:
         """Take when the run began and ended by a text; what follows its end is of another run."""
-        for begins, seconds in run_stamps(text):
-            if begins and not self.trained:
-                self.began.add(seconds)
-            elif not begins and self.began:
-                self.trained.add(seconds)
+        for event in run_events(text):
+            if event.seconds is None:
+                continue
+            if event.begins and not self.trained:
+                self.began.add(event.seconds)
+            elif event.status == GOOD and self.began:
+                self.trained.add(event.seconds)
 
     def hear_of_end(self, text: bytes, log_format: Format) -> None:
         """Take what a text after the newest record says of how the run ended, if it says that."""
         if log_format.run is None:
             return
-        if log_format.run.ended(text):
+        if has_ended(text):
             assert self.newest
             rank = self.newest.rank
-            if not rank or log_format.run.ended(lines_of_rank(text, rank)):
+            if not rank or has_ended(lines_of_rank(text, rank)):
                 self.ends = [*(self.ends or ())[:1], self.newest]
                 self.facts += log_format.run.closes(text)
                 return
@@ -301,28 +302,18 @@ def whole_log(log: LogFile, log_format: Format) -> LoggedRun | None:
 
 
 def _text(log: LogFile, start: int, stop: int, log_format: Format) -> bytes:
-    """The text between two offsets; of more than LONGEST_GAP bytes, the lines that matter.
-
-    Raises:
-        ReperfError: these are more than MOST_EVENTS bytes.
-    """
+    """The text between two offsets; of more than LONGEST_GAP bytes, the lines that matter."""
     if stop - start <= LONGEST_GAP:
         return log.part(start, stop)
     marks = (*_MARKS, *log_format.facts.marks, *log_format.evaluation_marks)
-    kept, size = [b"\n"], 0  # some facts begin with a line's end
+    kept = [b"\n"]  # some facts begin with a line's end
     for base, chunk in log.chunks(start):
         if base + len(chunk) > stop - LONGEST_GAP:
             return b"".join((*kept, log.part(base, stop)))
         if not any(mark in chunk for mark in marks):
             continue
-        for line in chunk.splitlines(keepends=True):
-            if any(mark in line for mark in marks):
-                kept.append(line)
-                size += len(line)
-        if size > MOST_EVENTS:
-            raise ReperfError(
-                f"more than {MOST_EVENTS} bytes of lines with events lie between two iterations"
-            )
+        lines = chunk.splitlines(keepends=True)
+        kept += (line for line in lines if any(mark in line for mark in marks))
     return b"".join(kept)
 
 

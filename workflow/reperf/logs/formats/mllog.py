@@ -15,7 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from reperf.logs.clock import MONOTONIC
 from reperf.logs.configured import facts_of_flags, facts_of_framework
@@ -25,10 +25,10 @@ from reperf.logs.events import (
     events_in,
     facts_of,
     has_begun,
-    has_ended,
     is_number,
     is_whole,
     read_event,
+    run_events,
     stamp_of,
     tracked_stats,
 )
@@ -92,12 +92,6 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
     )
 
 
-def _written(text: bytes, key: Literal["run_start", "run_stop"]) -> list[Fact]:
-    """When the lines with a key were written, as far as they say it."""
-    events = (event for event in events_in(text) if event.get("key") == key)
-    return [(key, stamp) for event in events if (stamp := stamp_of(event)) is not None]
-
-
 _STARTED = re.compile(rb"rank \d{1,6}(?: \(stage \d{1,6}\))?: started on (\S{1,255}), process \d")
 _counted = facts_of(
     {
@@ -114,7 +108,8 @@ _counted = facts_of(
 def _facts(head: bytes) -> Iterable[Fact]:
     """What a log says about its run before it trains."""
     yield from _counted(head)
-    yield from _written(head, "run_start")[-1:]  # runs that broke off may have begun before
+    begun = [event.seconds for event in run_events(head) if event.begins and event.seconds]
+    yield "run_start", begun[-1] if begun else None  # runs that broke off may have begun before
     if hosts := {host.decode(errors="replace") for host in _STARTED.findall(head)}:
         yield "hosts", tuple(sorted(hosts))
     precisions, computed, named, configured = [], [], False, False
@@ -154,7 +149,8 @@ def _begins(text: bytes) -> bool:
 
 def _closes(text: bytes) -> Iterator[Fact]:
     """What the end of a log says: when it was, who gave up before, and how many ranks there were."""
-    yield from _written(text, "run_stop")[:1]
+    stopped = (event.seconds for event in run_events(text) if not event.begins and event.seconds)
+    yield "run_stop", next(stopped, None)
     for _, excuse in _excuses(text[: text.find(b'"run_stop"')]):
         yield "gave_up", excuse
     for event in events_in(text):
@@ -172,7 +168,7 @@ FORMAT = Format(
     clock=MONOTONIC,
     read=_read,
     facts=_facts,
-    run=RunLines(has_ended, _closes, _begins),
+    run=RunLines(_closes, _begins),
     unit=None,
 )
 

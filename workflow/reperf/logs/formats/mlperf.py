@@ -19,7 +19,6 @@ from reperf.logs.events import (
     event_of,
     facts_in,
     facts_of,
-    has_ended,
     is_number,
     is_whole,
 )
@@ -241,7 +240,7 @@ def _format(
         clock=MILLISECONDS,
         remembering=remembering,
         facts=facts,
-        run=RunLines(ended=has_ended),
+        run=RunLines(),
         **more,
     )
 
