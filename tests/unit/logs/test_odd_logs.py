@@ -7,16 +7,6 @@ from tests.unit.logs.mlperf_lines import HEAD, STOP, evaluation, event, says, tr
 from tests.unit.logs.written import STYLES, written
 
 
-@pytest.mark.parametrize("name", sorted(name for name in STYLES if STYLES[name].has_time))
-def test_colours_change_nothing(name):
-    """A logger may colour a whole line, and a terminal's words end where no space does."""
-    how = {"log_format": name, "facts": STYLES[name].facts}
-    lines = written(name)
-    coloured = [f"\x1b[38;2;180;60;0m{line}\x1b[0m" for line in lines]
-    assert measure_one(coloured, **how).throughput == measure_one(lines, **how).throughput
-    assert measure_one(coloured, facts=STYLES[name].facts).format == measure_one(lines).format
-
-
 def test_of_epochs_that_count_alike_the_first_is_what_a_log_prints():
     lines = [
         f"[2022/06/02 16:{at // 60:02d}:{at % 60:02d}] ppcls INFO: epoch:{at // 600}   "

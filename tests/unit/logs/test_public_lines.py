@@ -139,7 +139,7 @@ SPEEDS = "the printed speeds mean "
         (
             "composer",
             (5, 105),
-            ((r"(?s)(\n[^\n]*time/val.*?batch=105[^\n]*)", ""),),
+            ((r"(?s)\t Train time/train: 0\.5249.*?time/batch: 104\n", ""),),
             "no known format",
         ),
         (

@@ -10,7 +10,6 @@ import gzip
 import lzma
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from tempfile import SpooledTemporaryFile
@@ -120,7 +119,9 @@ def opened(stream: IO[bytes] | LogFile) -> LogFile:
         if start.startswith(sign):
             try:
                 stream = copy_of(unpacks(stream), max(FREE_GROWTH, GROWTH * size))
-            except _damage() as error:
+            except (Refused, MemoryError):
+                raise
+            except Exception as error:  # each unpacker has errors of its own
                 raise Refused("no-text", f"it is no whole {name} file: {error}") from None
             break
     return _without_colours(LogFile(stream))
@@ -152,27 +153,12 @@ def _without_colours(log: LogFile) -> LogFile:
 
 def _zstd(stream: IO[bytes]) -> Readable:
     try:
-        return import_module("compression.zstd").ZstdFile(stream)  # of Python 3.14 and later
-    except ImportError:
-        pass
-    try:
         zstandard = import_module("zstandard")
     except ImportError:
         raise Refused(
             "no-text", "it is compressed by zstd: run `pip install zstandard`, or unpack it first"
         ) from None
     return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-
-
-def _damage() -> tuple[type[Exception], ...]:
-    """What the unpackers raise of damaged files."""
-    found: list[type[Exception]] = [OSError, EOFError, zlib.error, lzma.LZMAError]
-    for module in ("compression.zstd", "zstandard"):
-        try:
-            found.append(import_module(module).ZstdError)
-        except ImportError:
-            continue
-    return tuple(found)
 
 
 _PACKERS: dict[bytes, tuple[str, Callable[[Any], Readable]]] = {
