@@ -17,7 +17,7 @@ from math import fsum, inf
 from typing import Any, NamedTuple, TypeGuard
 
 from reperf.logs.facts import Fact, Name
-from reperf.logs.format import Finder, marked
+from reperf.logs.format import Finder
 
 # If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
 EVENT_LINE = r":::MLLOG (?:(\{.*\})(?=\s)|.*)"
@@ -133,7 +133,6 @@ def facts_of(names: Mapping[str, Name]) -> Finder:
         names: key of an event -> name of the fact, which is a count unless _FITS says otherwise.
     """
 
-    @marked(*(f'"{key}"'.encode() for key in names))
     def find(head: bytes) -> Iterator[Fact]:
         for event in events_in(head):
             name, value = names.get(str(event.get("key"))), event.get("value")
@@ -182,7 +181,6 @@ def stopped_as(text: bytes) -> str:
     return next((status for status in said if status not in ("", GOOD)), "")
 
 
-@marked(b"global_batch_size")
 def facts_in(text: bytes) -> Iterator[Fact]:
     """What MLLOG lines in a text say about the run, whichever format the log has."""
     if b"global_batch_size" not in text:

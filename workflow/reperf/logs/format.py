@@ -5,7 +5,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from functools import cached_property, partial
-from itertools import chain
 from re import _constants, _parser  # type: ignore[attr-defined]  # private, and without types
 from typing import Any, NamedTuple
 
@@ -75,32 +74,19 @@ Published = Callable[[Sequence[Record], Facts], Estimate]
 """A published extractor's method; its docstring says what it does."""
 
 
-@dataclass(frozen=True)
-class Finder:
-    """Finds facts in a text, and says in which lines."""
-
-    find: Callable[[bytes], Iterable[Fact]]
-    marks: tuple[bytes, ...]
-    """Bytes one of which is in every line on which the facts depend."""
-
-    def __call__(self, text: bytes) -> Iterable[Fact]:
-        """The facts in a text."""
-        return self.find(text)
+Finder = Callable[[bytes], Iterable[Fact]]
+"""Finds facts in a text."""
 
 
-def marked(*marks: bytes) -> Callable[[Callable[[bytes], Iterable[Fact]]], Finder]:
-    """A decorator that says by which bytes a finder's lines are known."""
-    return lambda find: Finder(find, marks)
-
-
-no_facts = Finder(lambda _text: (), ())
-"""The log says nothing about its run."""
+def no_facts(_text: bytes) -> Iterable[Fact]:
+    """The log says nothing about its run."""
+    return ()
 
 
 class RunLines(NamedTuple):
     """What the lines say by which a program begins and ends a run, besides `run_stop`."""
 
-    closes: Callable[[bytes], Iterable[Fact]] = no_facts
+    closes: Finder = no_facts
     """What the text says about the run that says that it ended well."""
     begins: Callable[[bytes], bool] | None = None
     """Whether a text says that a run begins; None if the program prints no such line."""
@@ -126,6 +112,8 @@ class Prints(Flag):
     iteration may take longer, and never less."""
     EVENLY = auto()
     """Each line covers the iterations since the previous line, at a fixed interval."""
+    BATCHES = auto()
+    """An iteration is a batch, also where gradients of several are accumulated."""
     IN_TWO_LINES = auto()
     """The step number and its time are on separate lines. Before a gap, a time may belong to a later
     step."""
@@ -302,7 +290,10 @@ def read_groups(
         text=match[0],
         batch=batches_of(match) if "batch" in found else None,
         fault=beyond(iteration, found.get("total")),
-        facts=tuple((name, value) for name in _FACTS if (value := _number(found.get(name)))),
+        facts=(
+            *((name, value) for name in _FACTS if (value := _number(found.get(name)))),
+            *((("accumulation", 1),) if Prints.BATCHES in log_format.prints else ()),
+        ),
         counts=tuple(
             (name, count)
             for group, name in _COUNTS.items()
@@ -399,7 +390,6 @@ def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
         for one in [several] if isinstance(several, str) else several:
             compiled.append((re.compile(one.encode()), literals_in(one), name))
 
-    @marked(*chain.from_iterable(marks for _, marks, _ in compiled))
     def find(head: bytes) -> Iterator[Fact]:
         for pattern, marks, name in compiled:
             # This is several times as fast as to search for the pattern.

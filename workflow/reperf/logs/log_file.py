@@ -21,9 +21,8 @@ SMALLEST_CHUNK = 1 << 16
 LARGEST_CHUNK = 1 << 20
 LONGEST_LINE = 1 << 20
 """Bytes: no log has longer lines; they are cut there."""
-LONGEST_GAP = 1 << 22
-"""Bytes of text between two records that are looked at as they stand. Of more, the newest are, and
-of the others the lines that hold events."""
+BEGINNING = 1 << 22
+"""Bytes within which a log shows its format, and whether it has colours."""
 GROWTH = 200
 """How many times its size a compressed log may unpack to; logs seldom reach 30."""
 FREE_GROWTH = 1 << 26
@@ -143,7 +142,7 @@ def copy_of(stream: Readable, most: int) -> IO[bytes]:
 
 def _without_colours(log: LogFile) -> LogFile:
     """A log without colours: whoever colours lines does so from the beginning."""
-    if _ESCAPE not in log.part(0, min(LONGEST_GAP, log.size)):
+    if _ESCAPE not in log.part(0, min(BEGINNING, log.size)):
         return log
     copy = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - it goes with the log
     for _, chunk in log.chunks():

@@ -19,15 +19,15 @@ from reperf.logs.events import (
 )
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Prints, Record
-from reperf.logs.log_file import LONGEST_GAP, LogFile
+from reperf.logs.log_file import LogFile
 from reperf.logs.scan import OF_RUN, lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
 """How many records of one run are kept: a window that needs more is measured nowhere."""
+MOST_TEXT = 1 << 26
+"""Bytes of text between two records that are looked at, in all or half of them at either end."""
 MOST_LATER = 1 << 14
 """How many records after the window are kept."""
-_MARKS = (b"_start", b"_stop", b"eval_accuracy", b"global_batch_size")
-"""One of these is in every line from which events are learnt: evaluations, starts, ends, batches."""
 
 
 @dataclass
@@ -257,7 +257,7 @@ def training_runs(log: LogFile, log_format: Format, last: float) -> Iterator[Log
         record = _unwrapped(found, run.newest if run else None, log_format.clock)
         if run is not None and run.ignores(record):
             continue
-        text = _text(log, gap, start, log_format)
+        text = _text(log, gap, start)
         gap = stop
         if run is not None and OF_RUN in text:
             run.take_time(text)
@@ -276,7 +276,7 @@ def training_runs(log: LogFile, log_format: Format, last: float) -> Iterator[Log
         run.facts += facts_in(text)
         run.add(record, *_evaluated(text, record, run, log_format))
     if run is not None:
-        text = _text(log, gap, log.size, log_format)
+        text = _text(log, gap, log.size)
         if OF_RUN in text:
             run.take_time(text)
             run.hear_of_end(text, log_format)
@@ -290,39 +290,30 @@ def whole_log(log: LogFile, log_format: Format) -> LoggedRun | None:
     run: LoggedRun | None = None
     gap = 0
     for start, stop, record in scan(log, log_format, lambda: inf, all_ranks=True):
-        text = _text(log, gap, start, log_format)
+        text = _text(log, gap, start)
         gap = stop
         if run is None:
             run = _begin([*log_format.facts(text)], log_format)
         run.facts += facts_in(text)
         run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
     if run is not None:
-        run.facts += facts_in(_text(log, gap, log.size, log_format))
+        run.facts += facts_in(_text(log, gap, log.size))
     return run
 
 
-def _text(log: LogFile, start: int, stop: int, log_format: Format) -> bytes:
-    """The text between two offsets; of more than LONGEST_GAP bytes, the lines that matter."""
-    if stop - start <= LONGEST_GAP:
+def _text(log: LogFile, start: int, stop: int) -> bytes:
+    """The text between two offsets; of more than MOST_TEXT bytes, half as many at either end."""
+    half = MOST_TEXT // 2
+    if stop - start <= MOST_TEXT:
         return log.part(start, stop)
-    marks = (*_MARKS, *log_format.facts.marks, *log_format.evaluation_marks)
-    kept = [b"\n"]  # some facts begin with a line's end
-    for base, chunk in log.chunks(start):
-        if base + len(chunk) > stop - LONGEST_GAP:
-            return b"".join((*kept, log.part(base, stop)))
-        if not any(mark in chunk for mark in marks):
-            continue
-        lines = chunk.splitlines(keepends=True)
-        kept += (line for line in lines if any(mark in line for mark in marks))
-    return b"".join(kept)
+    return log.part(start, start + half) + b"\n" + log.part(stop - half, stop)
 
 
 def _is_head(text: bytes, log_format: Format) -> bool:
     """Whether a text holds what the program says before its first record."""
     if log_format.run is not None and log_format.run.begins is not None:
         return False
-    again = any(mark in text for mark in log_format.facts.marks) and [*log_format.facts(text)]
-    return bool(again) or has_begun(text) or any(facts_in(text))
+    return any(log_format.facts(text)) or has_begun(text) or any(facts_in(text))
 
 
 def _evaluated(
@@ -335,6 +326,8 @@ def _evaluated(
     """
     if record.evaluated == inf:
         return Evaluated(), Phase()
+    if len(text) > MOST_TEXT:  # an evaluation may be in what was left out
+        return Evaluated(1, inf), Phase()
     start, stop = -inf, inf
     # MLLOG lines have these clocks.
     if log_format.clock in (MILLISECONDS, UNIX) and record.time is not None:

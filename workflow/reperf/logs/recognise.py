@@ -5,7 +5,7 @@ from operator import attrgetter
 from reperf.logs.checks import Refused
 from reperf.logs.format import Format, Read
 from reperf.logs.formats import formats
-from reperf.logs.log_file import LONGEST_GAP, LogFile
+from reperf.logs.log_file import BEGINNING, LogFile
 from reperf.logs.scan import find_records
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
@@ -60,9 +60,7 @@ def recognise(log: LogFile) -> Format:
             read = readers.setdefault(log_format.name, log_format.reader())
             if next(find_records(chunk, log_format, read), None) is not None:
                 found.append(log_format)
-        if found and (
-            start > LONGEST_GAP or any(not log_format.precedence for log_format in found)
-        ):
+        if found and (start > BEGINNING or any(not log_format.precedence for log_format in found)):
             break
     if found:
         return _meant(found)

@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from reperf.logs.averages import durations_since
 from reperf.logs.clock import TRAINED, tick
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Read, Record, beyond, facts_by, marked
+from reperf.logs.format import Format, Read, Record, beyond, facts_by
 
 _TOKENS = re.compile(rb"\btokens per iteration will be: (\d[\d,]{0,15})\s")
 _LENGTH = re.compile(rb"(?<!#)(?<!# )\bblock_size = (\d{1,9})\s")
 
 
-@marked(b"tokens per iteration will be: ", b"block_size = ")
 def _length_and_batch(head: bytes) -> Iterator[Fact]:
     lengths = [int(match[1]) for match in _LENGTH.finditer(head)]
     if not lengths or not lengths[-1]:
@@ -62,7 +61,6 @@ def _number(written: bytes) -> int:
     return int(written.replace(b",", b""))
 
 
-@marked(b"Tokens / micro-batch", b"Total batch size ")
 def _batches(head: bytes) -> Iterator[Fact]:
     for rank in _RANK.finditer(head):
         batch, length = int(rank[1]), int(rank[2])
@@ -196,7 +194,6 @@ _LITGPT_BATCH = facts_by(
 _DEVICES = re.compile(rb"'devices': (\d{1,4})\b")
 
 
-@marked(*_LITGPT_BATCH.marks, b"'devices': ")
 def _batch_and_devices(head: bytes) -> Iterator[Fact]:
     yield from _LITGPT_BATCH(head)
     for match in _DEVICES.finditer(head):

@@ -9,7 +9,7 @@ from math import floor, log10, prod
 from reperf.logs.averages import durations_since
 from reperf.logs.clock import Clock
 from reperf.logs.facts import LARGEST_FACT, Fact
-from reperf.logs.format import Format, Prints, Read, Record, facts_by, marked, read_groups
+from reperf.logs.format import Format, Prints, Read, Record, facts_by, read_groups
 
 MEGATRON = Format(
     name="megatron",
@@ -187,7 +187,6 @@ _MESH = re.compile(
 )
 
 
-@marked(*_BATCH.marks, b"Building ")
 def _batch_and_mesh(head: bytes) -> Iterator[Fact]:
     yield from _BATCH(head)
     for match in _MESH.finditer(head):

@@ -33,7 +33,7 @@ from reperf.logs.events import (
     tracked_stats,
 )
 from reperf.logs.facts import AMP_IN_BF16, Fact
-from reperf.logs.format import Format, Record, RunLines, marked
+from reperf.logs.format import Format, Record, RunLines
 from reperf.logs.log_file import opened
 from reperf.logs.scan import after_labels
 from reperf.values import Status
@@ -104,7 +104,6 @@ _counted = facts_of(
 )
 
 
-@marked(*_counted.marks, b": started on ", _CONFIGURES, b'"framework"', b'"precision"')
 def _facts(head: bytes) -> Iterable[Fact]:
     """What a log says about its run before it trains."""
     yield from _counted(head)

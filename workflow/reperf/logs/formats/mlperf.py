@@ -23,7 +23,7 @@ from reperf.logs.events import (
     is_whole,
 )
 from reperf.logs.facts import Fact
-from reperf.logs.format import Finder, Format, Prints, Read, Record, RunLines, facts_by, marked
+from reperf.logs.format import Finder, Format, Prints, Read, Record, RunLines, facts_by
 
 _IMAGES = 1_170_301
 """What RetinaNet is trained on, MLPerf's ssd since v2.0: its part of OpenImages.
@@ -165,7 +165,6 @@ _facts_of_epochs = facts_of(
 _devices = facts_by(world_size=r"[( ]world_size=(\d{1,6})[,)]")
 
 
-@marked(*_facts_of_epochs.marks, *_devices.marks, b'"submission_benchmark"')
 def _facts(head: bytes) -> Iterable[Fact]:
     """What an epoch and a batch hold, and how many devices there are.
 

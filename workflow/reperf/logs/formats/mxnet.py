@@ -8,7 +8,7 @@ from reperf.logs.averages import durations_since
 from reperf.logs.clock import DATE
 from reperf.logs.events import MARK
 from reperf.logs.facts import Fact, Facts
-from reperf.logs.format import Format, Prints, Record, facts_by, marked
+from reperf.logs.format import Format, Prints, Record, facts_by
 
 MXNET_RESNET50 = Format(
     name="mxnet-resnet50",
@@ -97,7 +97,6 @@ _NAMESPACE = re.compile(
 _INTERVAL = facts_by(print_every=r"Namespace\(accumulate=.{0,2000}\blog_interval=(\d{1,9})\b")
 
 
-@marked(b"Namespace(accumulate=")
 def _gluonnlp_arguments(head: bytes) -> Iterator[Fact]:
     for accumulate, batch, devices in _NAMESPACE.findall(head):
         yield "accumulation", int(accumulate) or None
@@ -139,7 +138,6 @@ _ARGUMENTS = facts_by(
 )
 
 
-@marked(*_ARGUMENTS.marks, b" Node[", MARK)
 def _arguments(head: bytes) -> Iterator[Fact]:
     """The arguments, whose batch is that of all ranks, but in MLPerf's version that of one."""
     of_rank = b" Node[" in head or MARK in head

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from reperf.logs import estimators
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact, Facts
-from reperf.logs.format import Format, Prints, Record, facts_by, marked
+from reperf.logs.format import Format, Prints, Record, facts_by
 
 
 def _resnet50_speed(record: Record, facts: Facts) -> float:
@@ -93,7 +93,6 @@ _ARGUMENTS = facts_by(
 _DEVICES = re.compile(rb"LAUNCH INFO [^\r\n]{1,30} devices: (\d{1,4}(?:,\d{1,4}){0,1000})\s")
 
 
-@marked(*_ARGUMENTS.marks, b"LAUNCH INFO ")
 def _launched(head: bytes) -> Iterator[Fact]:
     for match in _DEVICES.finditer(head):
         yield "devices_per_node", match[1].count(b",") + 1
@@ -124,15 +123,6 @@ Source: github.com/PaddlePaddle/PaddleClas, ppcls/engine/train/utils.py, ppcls/s
 and, of 2020, tools/program.py; logs in github.com/PaddlePaddle/Perf, ResNet50V1.5/logs.
 """
 
-_INTERVAL = facts_by(print_every=r"\blogging_steps=(\d{1,9})\b")
-
-
-@marked(*_INTERVAL.marks)
-def _batch_by_batch(head: bytes) -> Iterator[Fact]:
-    yield from _INTERVAL(head)
-    yield "accumulation", 1
-
-
 PADDLE2_BERT = Format(
     name="paddle2-bert",
     system="paddlepaddle",
@@ -143,9 +133,9 @@ PADDLE2_BERT = Format(
     r"avg_batch_cost: {DURATION} sec, avg_samples: (?:{BATCH_SIZE}(?:\.0{1,9})?|{NUMBER}), ips: {RATE} sequences/sec\b",
     remembering=durations_since(),
     rate_times=("world_size",),
-    facts=_batch_by_batch,
+    facts=facts_by(print_every=r"\blogging_steps=(\d{1,9})\b"),
     unit="sentences/s",
-    prints=Prints.EVENLY,
+    prints=Prints.EVENLY | Prints.BATCHES,
 )
 """PaddleNLP 2.x's BERT pretraining: means of one device since the previous line.
 

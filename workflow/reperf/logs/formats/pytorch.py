@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from reperf.logs import estimators
 from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact, Facts
-from reperf.logs.format import Estimate, Format, Prints, Read, Record, facts_by, marked, read_groups
+from reperf.logs.format import Estimate, Format, Prints, Read, Record, facts_by, read_groups
 
 _SKIPPED, _FIRST, _LAST = 5, 20, 120
 
@@ -81,7 +81,6 @@ _ARGUMENTS = facts_by(
 _SCALES = b"Auto-scaling the config to batch_size="
 
 
-@marked(*_ARGUMENTS.marks, _SCALES)
 def _unless_scaled(head: bytes) -> Iterator[Fact]:
     scaled = _SCALES in head
     return (one for one in _ARGUMENTS(head) if not scaled or one[0] != "global_batch")

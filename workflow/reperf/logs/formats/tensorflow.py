@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from reperf.logs import estimators
 from reperf.logs.clock import DATE, TIME_OF_DAY, UNIX
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Prints, Read, Record, facts_by, marked, read_groups
+from reperf.logs.format import Format, Prints, Read, Record, facts_by, read_groups
 
 _EVALUATES = rb"\] Running evaluation after step: | - val_loss: "
 """What they print when they evaluate: their own loop, and Keras."""
@@ -119,7 +119,6 @@ _BATCH = facts_by(
 _FORWARD = re.compile(rb"\bMode: +(?:forward.only|evaluation)\b")
 
 
-@marked(*_BATCH.marks, b"Mode: ")
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _BATCH(head)
     if _FORWARD.search(head):
