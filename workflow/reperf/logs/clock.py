@@ -1,10 +1,12 @@
 """The clocks of the time stamps in logs."""
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 DAY = 86400.0
+_DECIMALS, _EXPONENT = re.compile(r"[.,](\d+)"), re.compile(r"[-+]?\d{1,2}")
 
 
 @dataclass(frozen=True)
@@ -74,9 +76,11 @@ def of_any(stamp: str) -> tuple[float, int]:
 
 
 def tick(stamp: str) -> float:
-    """The step in which a written number of seconds can change: 0.001 for "12.345"."""
-    point = max(stamp.rfind("."), stamp.rfind(","))
-    return 10.0 ** (point + 1 - len(stamp)) if point >= 0 else 1.0
+    """The step in which a written number, or the seconds of a date, can change: 0.001 for "12.345"."""
+    mantissa, _, exponent = stamp.lower().partition("e")
+    fraction = _DECIMALS.search(mantissa)
+    power = int(exponent) if _EXPONENT.fullmatch(exponent) else 0
+    return 10.0 ** (power - (len(fraction[1]) if fraction else 0))
 
 
 FRACTION = r"(?:[.,]\d{1,6})?"

@@ -65,18 +65,6 @@ def events_in(text: bytes) -> Iterator[dict[str, Any]]:
     return map(read_event, EVENT.finditer(text))
 
 
-def tracked_stats(
-    match: re.Match[bytes],
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The object of a line of `tracked_stats`, its value and its metadata; what is not there is {}."""
-    event = read_event(match)
-    if event.get("key") != "tracked_stats":
-        return {}, {}, {}
-    value, metadata = event.get("value"), event.get("metadata")
-    value = value if isinstance(value, dict) else {}
-    return event, value, metadata if isinstance(metadata, dict) else {}
-
-
 def event_of(record: bytes) -> dict[str, Any]:
     """The object of a record as it stands in the log."""
     return _object(record.removeprefix(MARK))

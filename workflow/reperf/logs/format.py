@@ -83,15 +83,6 @@ def no_facts(_text: bytes) -> Iterable[Fact]:
     return ()
 
 
-class RunLines(NamedTuple):
-    """What the lines say by which a program begins and ends a run, besides `run_stop`."""
-
-    closes: Finder = no_facts
-    """What the text says about the run that says that it ended well."""
-    begins: Callable[[bytes], bool] | None = None
-    """Whether a text says that a run begins; None if the program prints no such line."""
-
-
 SKIPPED = "skipped steps"
 """What a log may count besides samples: the steps that loss scaling skipped so far."""
 WAITED = "waited"
@@ -149,7 +140,8 @@ class Format:
             (1 / "sample_tokens"); "epoch_batches" are the whole batches that hold an epoch. List
             several if only the log can tell: the printed speed then decides.
         facts: finds what the text before the first record says about the run.
-        run: the lines that begin and end a run; None if the program prints no MLLOG `run_stop`.
+        ends: True if the program prints MLLOG's `run_stop` at the end of a run that went well.
+        begins: whether a text says that a run begins; None if the program prints no such line.
         untimed: why records have no time, if they have none.
         precedence: if several formats match, the one with the lowest value wins. Progress bars
             stand in logs of many programs, and MLLOG lines beside a program's own.
@@ -172,7 +164,8 @@ class Format:
     evaluates: bytes | None = None
     step_is: tuple[Name, ...] = ("global_batch",)
     facts: Finder = no_facts
-    run: RunLines | None = None
+    ends: bool = False
+    begins: Callable[[bytes], bool] | None = None
     untimed: str = "the log prints neither time stamps nor durations"
     precedence: int = 0
     counts_from: int = 1
@@ -233,10 +226,6 @@ class Format:
         if self.evaluates is None or not any(mark in text for mark in self.evaluation_marks):
             return False
         return re.search(self.evaluates, text) is not None
-
-    def begins_in(self, text: bytes) -> bool:
-        """Whether a text says that a run begins."""
-        return bool(self.run and self.run.begins and self.run.begins(text))
 
     def reader(self) -> Read:
         """A function that reads the matches of one log."""

@@ -36,14 +36,14 @@ class LoggedRun:
 
     Attributes:
         facts: what the text before the first record says, and what MLLOG lines after it say.
-        ends: the first and the last of the records after which the log says that the run came to
-            its end; None if the format does not say.
+        ends: the first and the last of the records after which the log says that the run ended;
+            None if the format does not say.
         last: records after this iteration are not needed.
-        records: those that matter, in the log's order: of the measured rank, or of all ranks.
+        records: the needed records, in the log's order: of the measured rank, or of all ranks.
         later: those of the measured rank and the first epoch after them, as many as are read, and
             no more than MOST_LATER; without their text.
-        ended_elsewhere: whether another rank says that the run came to its end.
-        stopped_as: how the run stopped by the log, if it did not go well; else empty.
+        ended_elsewhere: whether another rank says that the run ended.
+        stopped_as: the status of a run that did not end well, by the log; else empty.
         begun_again: the record before which the log says that another run begins; None: nowhere.
         restarts: the iterations before which the program says again what it says before its first.
         unlabelled: the first record without a launcher's label after one that has one, or None.
@@ -96,7 +96,7 @@ class LoggedRun:
         return hash(record) in self._seen or not (lower or record.rank == self.newest.rank)
 
     def add(self, record: Record, evaluated: Evaluated, phase: Phase) -> None:
-        """Take one more record of the measured rank, which is the lowest that prints.
+        """Add a record of the measured rank, which is the lowest that prints.
 
         Args:
             record: one that the run does not ignore.
@@ -127,14 +127,14 @@ class LoggedRun:
         self._seen.add(hash(record))
 
     def add_of_any_rank(self, record: Record) -> None:
-        """Take one more record of any rank; one that appears twice is taken twice."""
+        """Add a record of any rank; a record that appears twice is added twice."""
         self.newest = record
         self.overflow = len(self.records) >= MOST_RECORDS
         if not self.overflow:
             self.records.append(record)
 
-    def take_time(self, text: bytes) -> None:
-        """Take when the run began and ended by a text; what follows its end is of another run."""
+    def note_times(self, text: bytes) -> None:
+        """Note when the run began and ended by a text; what follows its end is of another run."""
         for event in run_events(text):
             if event.seconds is None:
                 continue
@@ -143,22 +143,24 @@ class LoggedRun:
             elif event.status == GOOD and self.began:
                 self.trained.add(event.seconds)
 
-    def hear_of_end(self, text: bytes, log_format: Format) -> None:
-        """Take what a text after the newest record says of how the run ended, if it says that."""
-        if log_format.run is None:
+    def note_end(self, text: bytes, log_format: Format) -> None:
+        """Note what a text after the newest record says of how the run ended, if it says that."""
+        if not log_format.ends:
             return
         if has_ended(text):
             assert self.newest
             rank = self.newest.rank
             if not rank or has_ended(lines_of_rank(text, rank)):
                 self.ends = [*(self.ends or ())[:1], self.newest]
-                self.facts += log_format.run.closes(text)
+                if log_format.begins is not None:
+                    stops = (event.seconds for event in run_events(text) if event.status)
+                    self.facts.append(("run_stop", next(stops, None)))
                 return
             self.ended_elsewhere = True
         self.stopped_as = stopped_as(text) or self.stopped_as
 
     def conclude(self, log_format: Format) -> None:
-        """Take the facts that only the whole run shows.
+        """Complete the run by what only all of it shows.
 
         Where another rank alone says that the run ended, as one that evaluates does, the end may
         stand anywhere: that rank may be far ahead.
@@ -199,7 +201,7 @@ class LoggedRun:
         assert before
         if _place(record) > _place(before) or record.rank != before.rank:
             return False
-        if log_format.begins_in(text):
+        if log_format.begins is not None and log_format.begins(text):
             return True
         begins_again = _place(record) <= _place(first) < _place(before)
         if begins_again and Prints.REPEATS in log_format.prints and self._stepped_back_to(record):
@@ -260,16 +262,16 @@ def training_runs(log: LogFile, log_format: Format, last: float) -> Iterator[Log
         text = _text(log, gap, start)
         gap = stop
         if run is not None and OF_RUN in text:
-            run.take_time(text)
-            run.hear_of_end(text, log_format)
+            run.note_times(text)
+            run.note_end(text, log_format)
         if run is None or run.is_followed_by(record, text, log_format):
             if run is not None:
                 run.conclude(log_format)
                 yield run
             run = _begin([*log_format.facts(text)], log_format, last)
-            run.take_time(text)
+            run.note_times(text)
         elif text and not text.isspace():
-            if log_format.begins_in(text):
+            if log_format.begins is not None and log_format.begins(text):
                 run.begun_again = record
             if _is_head(text, log_format):
                 run.restarts.append(record.iteration)
@@ -278,8 +280,8 @@ def training_runs(log: LogFile, log_format: Format, last: float) -> Iterator[Log
     if run is not None:
         text = _text(log, gap, log.size)
         if OF_RUN in text:
-            run.take_time(text)
-            run.hear_of_end(text, log_format)
+            run.note_times(text)
+            run.note_end(text, log_format)
         run.facts += facts_in(text)
         run.conclude(log_format)
         yield run
@@ -311,7 +313,7 @@ def _text(log: LogFile, start: int, stop: int) -> bytes:
 
 def _is_head(text: bytes, log_format: Format) -> bool:
     """Whether a text holds what the program says before its first record."""
-    if log_format.run is not None and log_format.run.begins is not None:
+    if log_format.begins is not None:
         return False
     return any(log_format.facts(text)) or has_begun(text) or any(facts_in(text))
 
@@ -341,7 +343,7 @@ def _evaluated(
 
 
 def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRun:
-    return LoggedRun(facts, ends=None if log_format.run is None else [], last=last)
+    return LoggedRun(facts, ends=[] if log_format.ends else None, last=last)
 
 
 def _unwrapped(record: Record, newest: Record | None, clock: Clock | None) -> Record:

@@ -63,7 +63,7 @@ def recognise(log: LogFile) -> Format:
         if found and (start > BEGINNING or any(not log_format.precedence for log_format in found)):
             break
     if found:
-        return _meant(found)
+        return _preferred(found)
     raise Refused("unknown-format", _NO_TRAINING if of_mlperf else NO_FORMAT)
 
 
@@ -84,7 +84,7 @@ def check_text(log: LogFile) -> None:
             raise Refused("no-text", _UTF_16)
 
 
-def _meant(found: list[Format]) -> Format:
+def _preferred(found: list[Format]) -> Format:
     """The format that takes precedence."""
     least = min(log_format.precedence for log_format in found)
     names = sorted(log_format.name for log_format in found if log_format.precedence == least)

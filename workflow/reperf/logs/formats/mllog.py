@@ -30,10 +30,9 @@ from reperf.logs.events import (
     read_event,
     run_events,
     stamp_of,
-    tracked_stats,
 )
 from reperf.logs.facts import AMP_IN_BF16, Fact
-from reperf.logs.format import Format, Record, RunLines
+from reperf.logs.format import Format, Record
 from reperf.logs.log_file import opened
 from reperf.logs.scan import after_labels
 from reperf.values import Status
@@ -46,9 +45,6 @@ _WORDS = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf1
 """What the configuration calls the data type in which a trainer computes."""
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
-_OTHER_COUNT = (
-    "iteration {iteration} counts {samples} samples, and {others} in the same line's metadata"
-)
 _NO_LOSS = "the loss at iteration {iteration} is {loss}, which no run of ours prints"
 _LONGEST_LOSS = 40  # characters
 MOST_RANKS = 10**9
@@ -66,14 +62,15 @@ _KEYS = (
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    event, value, metadata = tracked_stats(match)
+    event = read_event(match)
+    value = event.get("value")
+    if event.get("key") != "tracked_stats" or not isinstance(value, dict):
+        return None
     iteration, seconds = value.get("iteration"), value.get("seconds")
     if not is_whole(iteration) or not is_number(seconds):
         return None
     rate, loss = value.get("throughput"), value.get("loss", 0.0)
-    fault, samples, others = "", value.get("samples"), metadata.get("samples_count")
-    if samples != others and is_number(samples) and is_number(others):
-        fault = _OTHER_COUNT.format(iteration=iteration, samples=samples, others=others)
+    fault = ""
     if type(loss) not in (int, float) or not abs(loss) < inf:  # so for NaN, too
         fault = _NO_LOSS.format(iteration=iteration, loss=str(loss)[:_LONGEST_LOSS])
     return Record(
@@ -146,19 +143,6 @@ def _begins(text: bytes) -> bool:
     )
 
 
-def _closes(text: bytes) -> Iterator[Fact]:
-    """What the end of a log says: when it was, who gave up before, and how many ranks there were."""
-    stopped = (event.seconds for event in run_events(text) if not event.begins and event.seconds)
-    yield "run_stop", next(stopped, None)
-    for _, excuse in _excuses(text[: text.find(b'"run_stop"')]):
-        yield "gave_up", excuse
-    for event in events_in(text):
-        key, value, metadata = event.get("key"), event.get("value"), event.get("metadata")
-        shared = isinstance(metadata, dict) and "rank" not in metadata  # else each lists its own
-        if key == "weight_digests" and isinstance(value, list) and value and shared:
-            yield "world_size", len(value)
-
-
 FORMAT = Format(
     name="mllog",
     system="",
@@ -167,7 +151,8 @@ FORMAT = Format(
     clock=MONOTONIC,
     read=_read,
     facts=_facts,
-    run=RunLines(_closes, _begins),
+    ends=True,
+    begins=_begins,
     unit=None,
 )
 

@@ -23,7 +23,7 @@ from reperf.logs.events import (
     is_whole,
 )
 from reperf.logs.facts import Fact
-from reperf.logs.format import Finder, Format, Prints, Read, Record, RunLines, facts_by
+from reperf.logs.format import Finder, Format, Prints, Read, Record, facts_by
 
 _IMAGES = 1_170_301
 """What RetinaNet is trained on, MLPerf's ssd since v2.0: its part of OpenImages.
@@ -239,7 +239,7 @@ def _format(
         clock=MILLISECONDS,
         remembering=remembering,
         facts=facts,
-        run=RunLines(),
+        ends=True,
         **more,
     )
 
