@@ -6,20 +6,11 @@ from functools import cache
 
 from reperf.logs.facts import Fact, Facts, Setting
 from reperf.logs.format import Format
+from reperf.logs.formats import PROGRAMS
 from reperf.systems import load_systems
 
 NO_VARIANT = "none"
 """What a run says that is of no variant."""
-_FRAMEWORKS = {
-    "hugectr": "hugectr",
-    "jax": "levanter maxtext",
-    "mindspore": "mindspore",
-    "paddle": "fleetx",
-    "tensorflow": "tensorflow1",
-    "torch": "composer deepspeed detectron2 facebook-dlrm huggingface lightning litgpt megatron "
-    "maskrcnn-benchmark nanochat nanogpt nanotron nemo olmo openmmlab pipedream torchtitan",
-}
-"""The programs that run on a framework and are no systems of reperf; those of any are left out."""
 _ACCUMULATION = re.compile(r"accumulation-(\d{1,5})")
 """What of a variant's name says how many batches an iteration is."""
 
@@ -90,7 +81,7 @@ def _switched(flags: tuple[str, ...]) -> Iterator[Fact]:
 def _framework_of(system: str) -> Iterator[Fact]:
     if known := load_systems().get(system):
         yield "framework", known.framework
-    for framework, programs in _FRAMEWORKS.items():
+    for framework, programs in PROGRAMS.items():
         if system in programs.split():
             yield "framework", framework
 

@@ -8,6 +8,17 @@ from reperf.errors import ReperfError
 from reperf.logs.format import Format
 from reperf.nearest import did_you_mean
 
+PROGRAMS = {
+    "hugectr": "hugectr",
+    "jax": "levanter maxtext",
+    "mindspore": "mindspore",
+    "paddle": "fleetx",
+    "tensorflow": "tensorflow1",
+    "torch": "composer deepspeed detectron2 facebook-dlrm huggingface lightning litgpt megatron "
+    "maskrcnn-benchmark nanochat nanogpt nanotron nemo olmo openmmlab pipedream torchtitan",
+}
+"""Framework -> the programs that run on it and are no systems of reperf; those of any are left out."""
+
 
 @cache
 def formats() -> dict[str, Format]:
