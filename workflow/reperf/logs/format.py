@@ -1,10 +1,12 @@
 """What a log format is, and what a record of a log holds."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from functools import cached_property, partial
+from math import gcd
 from re import _constants, _parser  # type: ignore[attr-defined]  # private, and without types
 from typing import Any, NamedTuple
 
@@ -90,7 +92,7 @@ WAITED = "waited"
 
 
 class Prints(Flag):
-    """What is odd about a program's lines."""
+    """What is special about a program's lines."""
 
     REPEATS = auto()
     """An iteration's number, or the one before it, is printed again after a skipped step, as loss
@@ -102,15 +104,21 @@ class Prints(Flag):
     """The seconds of an iteration that a line prints beside its time stamp leave out waiting for input: an
     iteration may take longer, and never less."""
     EVENLY = auto()
-    """Each line covers the iterations since the previous line, at a fixed interval."""
+    """Each line covers the iterations since the previous line, at a fixed interval, and prints their mean
+    time, or what `remembering=durations_since(..)` says."""
+    STEPS = auto()
+    """An iteration is a step of the optimizer, which may be several batches whose gradients are summed.
+    The log is refused unless it, or the user, says how many."""
     BATCHES = auto()
     """An iteration is a batch, also where gradients of several are accumulated."""
+    RUN_STOP = auto()
+    """The last line of a run that went well is MLLOG's `run_stop`."""
     IN_TWO_LINES = auto()
     """The step number and its time are on separate lines. Before a gap, a time may belong to a later
     step."""
 
 
-_NOTHING_ODD = Prints(0)
+NOTHING_ODD = Prints(0)
 
 
 @dataclass(kw_only=True, eq=False)  # each is equal to itself alone
@@ -132,15 +140,12 @@ class Format:
         read: makes a record from a match, if named groups are not enough.
         remembering: makes such a function for one log, if it must remember earlier lines.
         rate_times: facts by which the printed speed is multiplied to give samples/s of all ranks.
-        accumulates: True if a step may be several batches whose gradients are summed. The log is
-            refused unless it, or the user, says how many.
         evaluates: regular expression of what the program prints about an evaluation between two
             iterations, besides MLLOG lines. How long the evaluation took is not known.
         step_is: what one printed iteration counts: a fact that gives its samples, "sample", or "token"
             (1 / "sample_tokens"); "epoch_batches" are the whole batches that hold an epoch. List
             several if only the log can tell: the printed speed then decides.
         facts: finds what the text before the first record says about the run.
-        ends: True if the program prints MLLOG's `run_stop` at the end of a run that went well.
         begins: whether a text says that a run begins; None if the program prints no such line.
         untimed: why records have no time, if they have none.
         precedence: if several formats match, the one with the lowest value wins. Progress bars
@@ -148,7 +153,7 @@ class Format:
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
-        prints: what is odd about the lines.
+        prints: what is special about the lines.
     """
 
     name: str
@@ -160,18 +165,16 @@ class Format:
     read: Read | None = None
     remembering: Callable[["Format"], Read] | None = None
     rate_times: tuple[Name, ...] = ()
-    accumulates: bool = False
     evaluates: bytes | None = None
     step_is: tuple[Name, ...] = ("global_batch",)
     facts: Finder = no_facts
-    ends: bool = False
     begins: Callable[[bytes], bool] | None = None
     untimed: str = "the log prints neither time stamps nor durations"
     precedence: int = 0
     counts_from: int = 1
     unit: str | None = "samples/s"
     published: Published | None = None
-    prints: Prints = _NOTHING_ODD
+    prints: Prints = NOTHING_ODD
     milliseconds: bool = field(init=False)
     """Whether the groups `duration` and `pace` are in milliseconds."""
     mean_durations: bool = field(init=False)
@@ -227,10 +230,17 @@ class Format:
             return False
         return re.search(self.evaluates, text) is not None
 
+    @property
+    def remembers(self) -> bool:
+        """Whether its reader must see all lines, in their order."""
+        return self.remembering is not None or Prints.EVENLY in self.prints
+
     def reader(self) -> Read:
         """A function that reads the matches of one log."""
         if self.remembering is not None:
             return self.remembering(self)
+        if Prints.EVENLY in self.prints:
+            return durations_since()(self)
         return self.read or partial(read_groups, self)
 
 
@@ -294,6 +304,79 @@ def read_groups(
 def _number(written: bytes | None) -> int | None:
     """A whole number, of which commas may part the thousands."""
     return int(written.replace(b",", b"")) if written else None
+
+
+class Spans:
+    """How many iterations each line of one rank covers, whose time is that since the line before.
+
+    The lines do not say it, but their program prints at the multiples of a fixed interval, which
+    therefore divides the number of each line and the distance between any two. So a missing line is a
+    hole in the run, and its time is not taken from the next one.
+    """
+
+    def __init__(self, before: int = 0) -> None:
+        """Begin before the first line.
+
+        Args:
+            before: how many iterations before a multiple of its interval the program prints.
+        """
+        self._before = before
+        self._first: int | None = None
+        self._newest = self._interval = 0
+
+    def of(self, iteration: int) -> int | None:
+        """How many iterations the next line covers: 0 if lines were missing, None of the first."""
+        if self._first is None or iteration <= self._first:
+            self._first = self._newest = iteration
+            self._interval = 0
+            return None
+        if iteration <= self._newest:  # printed again
+            return self._interval
+        interval = gcd(self._interval, iteration - self._newest, iteration + self._before)
+        # Lines were missing so far: what the previous ones covered was less than it seemed.
+        shrank = interval < self._interval
+        self._newest, self._interval = iteration, interval
+        return 0 if shrank else interval
+
+
+def durations_since(
+    *,
+    of_all: bool = False,
+    before: int = 0,
+    newest: int | None = None,
+    within_epochs: bool = False,
+) -> Callable[[Format], Read]:
+    """A maker of readers for one log, as `Format.remembering` wants it.
+
+    Args:
+        of_all: whether `duration` is the time of all iterations since the line before, not their
+            mean.
+        before: how many iterations before a multiple of its interval the program prints.
+        newest: the iterations of which it is the mean, if those are always as many: a line that
+            stands for others tells no time.
+        within_epochs: whether it begins again with each epoch, by the group `batch`.
+    """
+
+    def remembering(log_format: Format) -> Read:
+        spans: defaultdict[tuple[int, ...], Spans] = defaultdict(partial(Spans, before))
+
+        def covered(match: re.Match[bytes], rank: tuple[int, ...]) -> tuple[int, int]:
+            span = spans[rank].of(int(match["iteration"]))
+            if span is None:  # a mean tells the time of the last iteration, at least
+                span = 0 if of_all else 1
+            if within_epochs:
+                span = min(span, int(match["batch"]))
+            return span, 1 if of_all else span
+
+        def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+            record = read_groups(log_format, match, rank, covered)
+            if record is None or newest in (None, record.span) or record.span == 1:
+                return record
+            return record._replace(duration=None)
+
+        return read
+
+    return remembering
 
 
 def batches_of(match: re.Match[bytes]) -> int:

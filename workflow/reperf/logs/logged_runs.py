@@ -145,7 +145,7 @@ class LoggedRun:
 
     def note_end(self, text: bytes, log_format: Format) -> None:
         """Note what a text after the newest record says of how the run ended, if it says that."""
-        if not log_format.ends:
+        if Prints.RUN_STOP not in log_format.prints:
             return
         if has_ended(text):
             assert self.newest
@@ -343,7 +343,7 @@ def _evaluated(
 
 
 def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRun:
-    return LoggedRun(facts, ends=[] if log_format.ends else None, last=last)
+    return LoggedRun(facts, ends=[] if Prints.RUN_STOP in log_format.prints else None, last=last)
 
 
 def _unwrapped(record: Record, newest: Record | None, clock: Clock | None) -> Record:

@@ -64,7 +64,7 @@ def scan(
     stride = 0
     before: Record | None = None  # of the lowest rank so far
     for base, chunk in log.chunks():
-        if stride and before and before.iteration > last() and log_format.remembering is None:
+        if stride and before and before.iteration > last() and not log_format.remembers:
             final = _only_goes_on(chunk, log_format, read, last(), stride=stride, before=before)
             if final is not None:
                 before = final.record._replace(evaluated=inf)

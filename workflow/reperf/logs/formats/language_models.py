@@ -4,10 +4,9 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from reperf.logs.averages import durations_since
 from reperf.logs.clock import TRAINED, tick
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Read, Record, beyond, facts_by
+from reperf.logs.format import Format, Prints, Read, Record, beyond, durations_since, facts_by
 
 _TOKENS = re.compile(rb"\btokens per iteration will be: (\d[\d,]{0,15})\s")
 _LENGTH = re.compile(rb"(?<!#)(?<!# )\bblock_size = (\d{1,9})\s")
@@ -34,7 +33,7 @@ NANOGPT = Format(
     evaluates=rb"\bstep \d{1,12}: train loss ",
     untimed="its times are those of single iterations, and not every iteration is printed",
     counts_from=0,
-    accumulates=True,
+    prints=Prints.STEPS,
 )
 """nanoGPT: the time of the iteration that a line is printed for.
 
@@ -85,7 +84,7 @@ NANOCHAT = Format(
     facts=_batches,
     rate_times=("samples_per_token",),
     counts_from=0,
-    accumulates=True,
+    prints=Prints.STEPS,
 )
 """nanochat: the time of every step of the optimizer, without evaluations, samples and checkpoints.
 
@@ -174,7 +173,7 @@ LLM_C = Format(
         accumulation=r"=> setting grad_accum_steps=(\d{1,9})\s",
     ),
     rate_times=("samples_per_token",),
-    accumulates=True,
+    prints=Prints.STEPS,
 )
 """llm.c: the time of every step of the optimizer, without validations, samples and checkpoints.
 
@@ -231,7 +230,7 @@ LEVANTER = Format(
     pattern=r"\bProgress on:train {ITERATION}(?:\.00?)?it/[\d.]{1,6}[kMG]?it "
     r"rate:[^\s]{1,20} remaining:[\d:?]{1,20} elapsed:{ELAPSED} postfix:[^\r\n]{0,40}{END}",
     evaluates=rb"\bProgress on:eval ",
-    accumulates=True,
+    prints=Prints.STEPS,
 )
 """Levanter's progress lines, at most one a minute.
 
@@ -254,7 +253,7 @@ MAXTEXT = Format(
     # The seconds of the step after it hold it.
     evaluates=rb"\beval metrics after step: |\bCompleted eval step \d",
     counts_from=0,
-    accumulates=True,
+    prints=Prints.STEPS,
 )
 """MaxText: the seconds of every step, counted from 0.
 

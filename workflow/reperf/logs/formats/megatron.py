@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import floor, log10, prod
 
-from reperf.logs.averages import durations_since
 from reperf.logs.clock import Clock
 from reperf.logs.facts import LARGEST_FACT, Fact
 from reperf.logs.format import Format, Prints, Read, Record, facts_by, read_groups
@@ -21,7 +20,6 @@ MEGATRON = Format(
     r"glo(?:ba|ab)l batch size: +{GLOBAL_BATCH} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
     # In older versions the time goes on.
     evaluates=rb"\bvalidation loss at iteration \d",
-    remembering=durations_since(),
     facts=facts_by(
         print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
         sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
@@ -81,7 +79,7 @@ NANOTRON = Format(
         global_batch=r"\[Start training\] [^\r\n]{1,120}\| global_batch_size: (\d{1,9}) \|",
         sample_tokens=r"\[Start training\] [^\r\n]{1,160}\| sequence_length: (\d{1,9}) \|",
     ),
-    accumulates=True,
+    prints=Prints.STEPS,
 )
 """nanotron: lines with time stamps, in whole seconds, of steps of the optimizer.
 
@@ -159,8 +157,8 @@ OLMO = Format(
     pattern=r"\b{DATE}\]?\s[^\r\n]{0,120}?\bolmo\.train:\d{1,6}\b[^\r\n]{0,60}?\[step={ITERATION}/{TOTAL}[\],]"
     r"|\bthroughput/total_tokens={TOKENS}{END}",
     remembering=_with_tokens_after,
-    accumulates=True,
     evaluates=rb"\bRunning evaluation for '|\[eval_step=\d",
+    prints=Prints.STEPS,
 )
 """OLMo's first trainer: a line with a time stamp and the step, then lines of what it measured.
 
@@ -201,7 +199,7 @@ TORCHTITAN = Format(
     evaluates=rb" - INFO - validate step: ",
     facts=_batch_and_mesh,
     rate_times=("world_size", "samples_per_token"),
-    accumulates=True,
+    prints=Prints.STEPS,
 )
 """torchtitan: lines with time stamps, of steps of the optimizer.
 

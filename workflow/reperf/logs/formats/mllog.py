@@ -32,7 +32,7 @@ from reperf.logs.events import (
     stamp_of,
 )
 from reperf.logs.facts import AMP_IN_BF16, Fact
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format, Prints, Record
 from reperf.logs.log_file import opened
 from reperf.logs.scan import after_labels
 from reperf.values import Status
@@ -151,9 +151,9 @@ FORMAT = Format(
     clock=MONOTONIC,
     read=_read,
     facts=_facts,
-    ends=True,
     begins=_begins,
     unit=None,
+    prints=Prints.RUN_STOP,
 )
 
 

@@ -23,7 +23,7 @@ from reperf.logs.events import (
     is_whole,
 )
 from reperf.logs.facts import Fact
-from reperf.logs.format import Finder, Format, Prints, Read, Record, facts_by
+from reperf.logs.format import NOTHING_ODD, Finder, Format, Prints, Read, Record, facts_by
 
 _IMAGES = 1_170_301
 """What RetinaNet is trained on, MLPerf's ssd since v2.0: its part of OpenImages.
@@ -187,8 +187,10 @@ def _format(
     name: str,
     count: Callable[[_Log, _Event], Counted | None],
     keys: str = "",
+    *,
     samples: str = "",
     facts: Finder = facts_in,
+    prints: Prints = NOTHING_ODD,
     **more: Any,  # noqa: ANN401 - the fields of a Format
 ) -> Format:
     """A format whose iterations are counted by events, and end when these are stamped.
@@ -200,6 +202,7 @@ def _format(
             `tracked_stats`.
         samples: of the events' metadata, what counts the samples trained on so far, if any does.
         facts: finds facts about the run in them.
+        prints: what is special about the lines, besides that the last is `run_stop`.
         more: other fields of the Format.
     """
 
@@ -239,7 +242,7 @@ def _format(
         clock=MILLISECONDS,
         remembering=remembering,
         facts=facts,
-        ends=True,
+        prints=Prints.RUN_STOP | prints,
         **more,
     )
 

@@ -4,11 +4,10 @@ import re
 from collections.abc import Iterator
 
 from reperf.logs import estimators
-from reperf.logs.averages import durations_since
 from reperf.logs.clock import DATE
 from reperf.logs.events import MARK
 from reperf.logs.facts import Fact, Facts
-from reperf.logs.format import Format, Prints, Record, facts_by
+from reperf.logs.format import Format, Prints, Record, durations_since, facts_by
 
 MXNET_RESNET50 = Format(
     name="mxnet-resnet50",
@@ -114,9 +113,8 @@ GLUONNLP_BERT = Format(
     remembering=durations_since(of_all=True, before=1),
     facts=_gluonnlp_arguments,
     counts_from=0,  # as its counter starts; the first step is 1
-    accumulates=True,
     unit="sentences/s",
-    prints=Prints.EVENLY,
+    prints=Prints.EVENLY | Prints.STEPS,
 )
 """gluon-nlp's BERT pretraining of 2019: the seconds since the previous line.
 

@@ -4,9 +4,8 @@ import re
 from collections import defaultdict
 
 from reperf.logs import estimators
-from reperf.logs.averages import durations_since
 from reperf.logs.clock import DATE
-from reperf.logs.format import Format, Prints, Read, Record, facts_by, read_groups
+from reperf.logs.format import Format, Prints, Read, Record, durations_since, facts_by, read_groups
 
 _NODES = {
     "nodes": r"--nnodes[ =](\d{1,9})\s",
@@ -50,6 +49,7 @@ CLASSIFICATION = Format(
     ),
     counts_from=0,
     unit="images/s",
+    prints=Prints.BATCHES,
 )
 """NVIDIA DeepLearningExamples' PyTorch image classification since 2021, through DLLogger.
 
@@ -81,10 +81,9 @@ BERT = Format(
         accumulation=r"\bgradient_accumulation_steps[ =](\d{1,9})\b",
         **_NODES,
     ),
-    accumulates=True,
     unit="sentences/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
-    prints=Prints.REPEATS,
+    prints=Prints.REPEATS | Prints.STEPS,
 )
 """NVIDIA DeepLearningExamples' PyTorch BERT pretraining through DLLogger: no speed is printed.
 
@@ -133,8 +132,8 @@ SQUAD = Format(
         ),
         **_NODES,
     ),
-    accumulates=True,
     unit="sentences/s",
+    prints=Prints.STEPS,
 )
 """NVIDIA's PyTorch BERT on SQuAD through DLLogger: every fiftieth step of an epoch.
 
@@ -278,8 +277,8 @@ RNNT = Format(
     pattern=r"DLL {DATE} - epoch +{EPOCH} \| iter +{ITERATION}/{TOTAL} \| "
     r"loss +{NUMBER} \| utts/s +{RATE} \| took +{NUMBER} s \|",
     remembering=_every_batch,
-    accumulates=True,
     precedence=2,
+    prints=Prints.STEPS,
 )
 """NVIDIA's PyTorch RNN-T of MLPerf, and its speech recipes: every batch, through DLLogger.
 
@@ -326,7 +325,6 @@ TRANSFORMERXL = Format(
     marker=b" | ms/batch ",
     pattern=r"\| epoch +{TURN} step +{ITERATION} \| batches +{BATCH} / {BATCHES} \| lr {NUMBER} \| "
     r"ms/batch +{MILLISECONDS} \| tok/s +{RATE} \| loss +{NUMBER} \| (?:ppl|bpc) +{NUMBER}{END}",
-    remembering=durations_since(),
     facts=facts_by(
         global_batch=r"\bNamespace\([^\r\n]{0,4000}?\bbatch_size=(\d{1,9})\b",
         print_every=r"\bNamespace\([^\r\n]{0,8000}?\blog_interval=(\d{1,9})\b",
@@ -394,7 +392,6 @@ DLRM = Format(
     # What is between is of this iteration: a line that broke off may go on with another one's.
     pattern=r"Epoch:\[{EPOCH}/\d{1,9}\] \[ *{ITERATION}/{TOTAL}\]  eta: (?:(?!Epoch:)[^\r\n]){1,40}?  "
     r"loss: {NUMBER}  step_time: {MILLISECONDS} ms",
-    remembering=durations_since(),
     counts_from=0,
     prints=Prints.EVENLY,
 )

@@ -4,7 +4,6 @@ import re
 from collections.abc import Iterator
 
 from reperf.logs import estimators
-from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact, Facts
 from reperf.logs.format import Format, Prints, Record, facts_by
 
@@ -131,7 +130,6 @@ PADDLE2_BERT = Format(
     r"(?:global step |(?:tobal|total) step: ){ITERATION}, epoch: {EPOCH}, "
     r"batch: \d{1,12}, loss: {NUMBER}, avg_reader_cost: {NUMBER} sec, "
     r"avg_batch_cost: {DURATION} sec, avg_samples: (?:{BATCH_SIZE}(?:\.0{1,9})?|{NUMBER}), ips: {RATE} sequences/sec\b",
-    remembering=durations_since(),
     rate_times=("world_size",),
     facts=facts_by(print_every=r"\blogging_steps=(\d{1,9})\b"),
     unit="sentences/s",
@@ -177,7 +175,6 @@ PADDLESEG = Format(
     pattern=r"\[TRAIN\] epoch(?:: |=)\d{1,9}, iter(?:: |=){ITERATION}/{TOTAL}, "
     r"loss(?:: |=){NUMBER}, lr(?:: |=){NUMBER}, batch_cost(?:: |=){DURATION}, "
     r"reader_cost(?:: |=){NUMBER}, ips(?:: |=){RATE} samples/sec\b",
-    remembering=durations_since(),
     rate_times=("world_size",),
     facts=facts_by(
         # Of the first level: what stands deeper is another.

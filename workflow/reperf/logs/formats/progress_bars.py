@@ -10,7 +10,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from reperf.logs.clock import ELAPSED
-from reperf.logs.format import Format, Read, Record, facts_by, pace_of
+from reperf.logs.format import Format, Prints, Read, Record, facts_by, pace_of
 
 BAR = (
     r"(?P<percent>\d{1,3})%\|[^|\r\n]{0,1000}\| *(?<!\d){ITERATION}/(?P<total>\d{1,12}) \[{ELAPSED}<(?:[\d:]{1,20}|\?)"
@@ -254,8 +254,8 @@ HUGGINGFACE = Format(
         r"(\d{1,9})\s",
         accumulation=r"\bGradient Accumulation steps = (\d{1,9})\s",
     ),
-    accumulates=True,
     precedence=3,
+    prints=Prints.STEPS,
 )
 """Hugging Face Transformers' Trainer: a dictionary every so many steps, and a progress bar.
 

@@ -4,9 +4,17 @@ import re
 from collections.abc import Iterator, Sequence
 
 from reperf.logs import estimators
-from reperf.logs.averages import durations_since
 from reperf.logs.facts import Fact, Facts
-from reperf.logs.format import Estimate, Format, Prints, Read, Record, facts_by, read_groups
+from reperf.logs.format import (
+    Estimate,
+    Format,
+    Prints,
+    Read,
+    Record,
+    durations_since,
+    facts_by,
+    read_groups,
+)
 
 _SKIPPED, _FIRST, _LAST = 5, 20, 120
 
@@ -167,6 +175,7 @@ OPENMMLAB = Format(
         ),
     ),
     unit="images/s",
+    prints=Prints.BATCHES,
 )
 """OpenMMLab's MMSegmentation and the like, as mmcv's text logger prints them.
 
@@ -186,7 +195,6 @@ FACEBOOK_DLRM = Format(
     marker=b" ms/it, loss ",
     pattern=r"(?:\[{RANK}\] )?Finished training it {ITERATION}/{TOTAL} of epoch {EPOCH}, "
     r"{MILLISECONDS} ms/it, loss {NUMBER}",
-    remembering=durations_since(),
     prints=Prints.EVENLY,
 )
 """Facebook's DLRM, as in MLPerf's results of Intel: the mean time of an iteration since a line.
