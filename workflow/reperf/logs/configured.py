@@ -1,7 +1,7 @@
 """What a trainer of ours says of its configuration, as facts.
 
-A run record and a suite say the same by the same names and words, so that a suite that asks for one
-thing and a log of another contradict each other.
+A run record and a suite use the same names and words, so that a log contradicts a suite that asks for
+something else.
 """
 
 import re
@@ -36,7 +36,7 @@ _CALLED = {"paddlepaddle": "paddle"}
 
 
 def facts_of_flags(flags: Mapping[str, Any]) -> Iterator[Fact]:
-    """What the flags of a trainer say, as its log's `configuration` lists them.
+    """The facts in the flags of a trainer, as its log's `configuration` lists them.
 
     Args:
         flags: their values, which may be anything.
@@ -47,41 +47,41 @@ def facts_of_flags(flags: Mapping[str, Any]) -> Iterator[Fact]:
             yield Setting(name), _switched_to(value)
 
 
-def facts_of_configuration(said: Mapping[str, Any]) -> Iterator[Fact]:
-    """What a trainer's flags say, or the fields of a run that have the same names.
+def facts_of_configuration(values: Mapping[str, Any]) -> Iterator[Fact]:
+    """The facts in a trainer's flags, or in the fields of a run that have the same names.
 
     Args:
-        said: their values, which may be anything.
+        values: of the flags or fields, by name; they may be anything.
     """
-    yield from ((name, said[name]) for name in _WORDS if isinstance(said.get(name), str))
-    framework, dot, _ = str(said.get("backend")).partition(".")
+    yield from ((name, values[name]) for name in _WORDS if isinstance(values.get(name), str))
+    framework, dot, _ = str(values.get("backend")).partition(".")
     if dot:
         yield "framework", framework
-    shape = said.get("shape")
+    shape = values.get("shape")
     for name, size in shape.items() if isinstance(shape, dict) else ():
         if is_count(size):
             yield Setting(name), size
-    yield from ((name, said[name]) for name in _COUNTS if is_count(said.get(name)))
-    yield from _facts_of_parallel(said)
-    if isinstance(said.get("input"), str):
-        yield "input", said["input"] if said["input"] in ("folder", "synthetic") else "records"
-    if isinstance(said.get("data"), str) and (data_set := _data_set(PurePath(said["data"]))):
+    yield from ((name, values[name]) for name in _COUNTS if is_count(values.get(name)))
+    yield from _facts_of_parallel(values)
+    if isinstance(values.get("input"), str):
+        yield "input", values["input"] if values["input"] in ("folder", "synthetic") else "records"
+    if isinstance(values.get("data"), str) and (data_set := _data_set(PurePath(values["data"]))):
         yield "data_set", data_set
-    if "together" in said:
-        yield "together", _switched_to(said["together"])
-    if said.get("together") is True:
+    if "together" in values:
+        yield "together", _switched_to(values["together"])
+    if values.get("together") is True:
         yield "replicas", 1  # each rank is measured for itself
-    if said.get("load_only") is not None:
-        yield "load_only", str(said["load_only"])
+    if values.get("load_only") is not None:
+        yield "load_only", str(values["load_only"])
 
 
-def _facts_of_parallel(said: Mapping[str, Any]) -> Iterator[Fact]:
+def _facts_of_parallel(values: Mapping[str, Any]) -> Iterator[Fact]:
     """How devices share the training, in the words of `reperf.config.Parallel.title`."""
-    if "pipeline" not in said:
+    if "pipeline" not in values:
         return
-    stages = said["pipeline"] if isinstance(said["pipeline"], list | tuple) else ()
+    stages = values["pipeline"] if isinstance(values["pipeline"], list | tuple) else ()
     words = [f"stages {' + '.join(map(str, stages))}"] if stages else []
-    words += [f"{name.replace('_', '-')} {said[name]}" for name in _PARALLEL if said.get(name)]
+    words += [f"{name.replace('_', '-')} {values[name]}" for name in _PARALLEL if values.get(name)]
     yield "parallel", ", ".join(words) or DATA_PARALLEL
     if stages and is_count(stages[0]):
         yield "replicas", stages[0]
@@ -100,11 +100,7 @@ def _data_set(folder: PurePath) -> str | None:
     return folder.parts[-2] if folder.parts[-3:-2] == ("data",) else None
 
 
-def facts_of_framework(said: str) -> Iterator[Fact]:
-    """What a trainer's framework says, such as "torch 2.13.0".
-
-    Args:
-        said: its name and version.
-    """
-    if name := said.partition(" ")[0]:
+def facts_of_framework(version: str) -> Iterator[Fact]:
+    """The framework of a trainer, from its name and version, such as "torch 2.13.0"."""
+    if name := version.partition(" ")[0]:
         yield "framework", _CALLED.get(name, name)

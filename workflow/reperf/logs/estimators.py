@@ -18,7 +18,7 @@ def between_iterations(first: int, last: int, clock: Clock) -> Published:
     """As the window rule: from one iteration's time stamp to another's."""
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
-        ends = {one.iteration: one for one in records if one.iteration in (first, last)}
+        ends = {record.iteration: record for record in records if record.iteration in (first, last)}
         if len(ends) < 2:
             raise Refused("method", f"the published window needs the iterations {first} and {last}")
         return _by_time(ends[first], ends[last], last - first, facts, clock)
@@ -41,7 +41,7 @@ def between_lines(
     """
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
-        lines = [one for one in records if one.iteration > behind]
+        lines = [record for record in records if record.iteration > behind]
         ranks = facts.need("world_size") if of_all_ranks else 1
         enough(lines, last * ranks)
         start, stop = lines[first * ranks - 1], lines[last * ranks - 1]
@@ -85,7 +85,7 @@ def mean_speed(
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
         enough(records, stop, exactly=exactly)
-        speeds = [speed(one, facts) for one in records[:stop]]
+        speeds = [speed(record, facts) for record in records[:stop]]
         mean = round(fmean(speeds[start:]), 2)
         return Estimate(mean, records[max(start, 1) - 1].iteration, records[stop - 1].iteration)
 
@@ -102,7 +102,7 @@ def mean_of_rank_medians(
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
         ranks = facts.need("world_size")
         enough(records, stop * ranks, exactly=True)
-        speeds = [speed(one, facts) for one in records]
+        speeds = [speed(record, facts) for record in records]
         medians = [median(speeds[line : line + ranks]) for line in range(0, stop * ranks, ranks)]
         mean = round(fmean(medians[start:]), 2)
         return Estimate(mean, records[start * ranks - 1].iteration, records[-1].iteration)

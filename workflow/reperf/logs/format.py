@@ -459,8 +459,8 @@ def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
     for name, several in patterns.items():
         if not is_fact(name):
             raise KeyError(name)
-        for one in [several] if isinstance(several, str) else several:
-            compiled.append((re.compile(one.encode()), literals_in(one), name))
+        for text in [several] if isinstance(several, str) else several:
+            compiled.append((re.compile(text.encode()), literals_in(text), name))
 
     def find(head: bytes) -> Iterator[Fact]:
         for pattern, marks, name in compiled:

@@ -23,7 +23,7 @@ PROGRAMS = {
 @cache
 def formats() -> dict[str, Format]:
     """Every format, by name."""
-    modules = (import_module(f"{__name__}.{one.name}") for one in pkgutil.iter_modules(__path__))
+    modules = (import_module(f"{__name__}.{file.name}") for file in pkgutil.iter_modules(__path__))
     found = {
         value.name: value
         for module in modules

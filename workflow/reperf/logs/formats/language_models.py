@@ -273,7 +273,7 @@ def _blocks(_format: Format) -> Read:
     blocks: defaultdict[tuple[int, ...], dict[str, str]] = defaultdict(dict)
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        key, value = next((key, said.decode()) for key, said in match.groupdict().items() if said)
+        key, value = next((key, text.decode()) for key, text in match.groupdict().items() if text)
         block = blocks[rank]
         if key == "batch":
             block.clear()

@@ -57,16 +57,16 @@ def _published(first: int, last: int) -> Published:
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
         ranks, batch = facts.need("world_size"), facts.need("global_batch")
-        inside = [one for one in records if first < one.iteration <= last]
+        inside = [record for record in records if first < record.iteration <= last]
         steps = (last - first) * ranks
-        if sum(one.span for one in inside) != steps:
+        if sum(record.span for record in inside) != steps:
             raise Refused(
                 "method",
                 f"the published method needs the times of {last - first} steps of {ranks} ranks",
             )
         milliseconds = 0.0
-        for one in inside:
-            milliseconds += round((one.duration or 0.0) * 1000, 3)
+        for record in inside:
+            milliseconds += round((record.duration or 0.0) * 1000, 3)
         seconds = needed(milliseconds) / 1000
         speed = round(float(batch) / (seconds / steps), 2)
         return Estimate(speed, first, last, batch * (last - first), seconds / ranks)

@@ -131,8 +131,8 @@ def _facts_of_precision(asked: list[str], computed: list[str]) -> Iterable[Fact]
     """In which precision a log trains, by what was asked for and by the data types that it names."""
     if set(computed) == {"bf16"} and set(asked) <= {"amp"}:
         asked, computed = [], [AMP_IN_BF16]
-    for said in asked + computed:
-        yield "precision", said
+    for precision in asked + computed:
+        yield "precision", precision
 
 
 def _begins(text: bytes) -> bool:

@@ -66,9 +66,9 @@ _LEFT_OUT = 100
 
 def _mean_time(records: Sequence[Record], _facts: Facts) -> Estimate:
     """mean of the printed seconds without those of iteration 100, in ms per iteration"""
-    lines = [one for one in records if one.iteration != _LEFT_OUT]
+    lines = [record for record in records if record.iteration != _LEFT_OUT]
     estimators.enough(lines, 1)
-    mean = sum(one.duration or 0.0 for one in lines) / len(lines)
+    mean = sum(record.duration or 0.0 for record in lines) / len(lines)
     latency = round(1000 * mean / lines[0].span, 3)
     return Estimate(latency, _LEFT_OUT, lines[-1].iteration, unit="ms/iteration")
 
@@ -96,7 +96,9 @@ _STEPS = 1000
 def _a_thousand(records: Sequence[Record], _facts: Facts) -> Estimate:
     """seconds of 1000 iterations after the first line, given as ms per iteration"""
     start = records[0]
-    stop = next((one for one in records if one.iteration - start.iteration == _STEPS), None)
+    stop = next(
+        (record for record in records if record.iteration - start.iteration == _STEPS), None
+    )
     if stop is None:
         raise Refused(
             "method", f"the published method needs a line {_STEPS} iterations after the first"
@@ -130,7 +132,7 @@ def _mean_latency(records: Sequence[Record], _facts: Facts) -> Estimate:
     """mean of the printed latencies without the first and the last"""
     estimators.enough(records, 3)
     inside = records[1:-1]
-    latency = sum((one.duration or 0.0) * 1000 for one in inside) / len(inside)
+    latency = sum((record.duration or 0.0) * 1000 for record in inside) / len(inside)
     return Estimate(
         round(latency, 3), records[0].iteration, inside[-1].iteration, unit="ms/iteration"
     )

@@ -24,10 +24,10 @@ def _mean_time(records: Sequence[Record], facts: Facts) -> Estimate:
 
     The extractor's expression keeps no other: 12.054 counts as 2.054.
     """
-    lines = [one for one in records if one.iteration > _SKIPPED][:_LAST]
+    lines = [record for record in records if record.iteration > _SKIPPED][:_LAST]
     estimators.enough(lines, _LAST)
     batch = facts.need("global_batch")
-    seconds = sum(round(estimators.needed(one.duration) % 10, 3) for one in lines[_FIRST:])
+    seconds = sum(round(estimators.needed(record.duration) % 10, 3) for record in lines[_FIRST:])
     steps = _LAST - _FIRST
     speed = round(float(batch / (estimators.needed(seconds) / steps)), 2)
     return Estimate(speed, lines[_FIRST - 1].iteration, lines[-1].iteration, batch * steps, seconds)
@@ -91,7 +91,7 @@ _SCALES = b"Auto-scaling the config to batch_size="
 
 def _unless_scaled(head: bytes) -> Iterator[Fact]:
     scaled = _SCALES in head
-    return (one for one in _ARGUMENTS(head) if not scaled or one[0] != "global_batch")
+    return (fact for fact in _ARGUMENTS(head) if not scaled or fact[0] != "global_batch")
 
 
 DETECTRON2 = Format(
