@@ -77,14 +77,6 @@ def test_a_log_without_times_is_refused(name):
     assert measure_written(name, written(name)).reason == formats()[name].untimed
 
 
-@each_timed_format
-def test_a_window_of_ones_own(name):
-    ends = (STYLES[name].first + 20, STYLES[name].first + 60)
-    measured = measure_written(name, written(name, ends[1]), ends=ends)
-    assert measured.reason == ""
-    assert (measured.first, measured.last, measured.samples) == (*ends, 40 * 32)
-
-
 DISGUISES = {
     "crlf": lambda line: line + "\r",
     "indented": lambda line: "     " + line,
