@@ -158,6 +158,14 @@ def has_begun(text: bytes) -> bool:
     return any(event.begins for event in run_events(text))
 
 
+def begins_run(text: bytes) -> bool:
+    """Whether a text holds the line that begins a run, or one that says how it is configured."""
+    return has_begun(text) or (
+        b'"configuration"' in text
+        and any(event.get("key") == "configuration" for event in events_in(text))
+    )
+
+
 def has_ended(text: bytes) -> bool:
     """Whether a text holds the line that ends a run that went well."""
     return any(event.status == GOOD for event in run_events(text))

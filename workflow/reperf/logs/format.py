@@ -111,6 +111,9 @@ class Prints(Flag):
     The log is refused unless it, or the user, says how many."""
     BATCHES = auto()
     """An iteration is a batch, also where gradients of several are accumulated."""
+    RUN_START = auto()
+    """A run begins with MLLOG's `run_start`, or with its `configuration`: where these are, and nowhere
+    else, another run begins."""
     RUN_STOP = auto()
     """The last line of a run that went well is MLLOG's `run_stop`."""
     IN_TWO_LINES = auto()
@@ -146,7 +149,6 @@ class Format:
             (1 / "sample_tokens"); "epoch_batches" are the whole batches that hold an epoch. List
             several if only the log can tell: the printed speed then decides.
         facts: finds what the text before the first record says about the run.
-        begins: whether a text says that a run begins; None if the program prints no such line.
         untimed: why records have no time, if they have none.
         precedence: if several formats match, the one with the lowest value wins. Progress bars
             stand in logs of many programs, and MLLOG lines beside a program's own.
@@ -168,7 +170,6 @@ class Format:
     evaluates: bytes | None = None
     step_is: tuple[Name, ...] = ("global_batch",)
     facts: Finder = no_facts
-    begins: Callable[[bytes], bool] | None = None
     untimed: str = "the log prints neither time stamps nor durations"
     precedence: int = 0
     counts_from: int = 1

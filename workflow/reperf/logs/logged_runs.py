@@ -10,6 +10,7 @@ from reperf.logs.events import (
     GOOD,
     Evaluated,
     Phase,
+    begins_run,
     evaluated_in,
     facts_in,
     has_begun,
@@ -152,7 +153,7 @@ class LoggedRun:
             rank = self.newest.rank
             if not rank or has_ended(lines_of_rank(text, rank)):
                 self.ends = [*(self.ends or ())[:1], self.newest]
-                if log_format.begins is not None:
+                if Prints.RUN_START in log_format.prints:
                     stops = (event.seconds for event in run_events(text) if event.status)
                     self.facts.append(("run_stop", next(stops, None)))
                 return
@@ -201,7 +202,7 @@ class LoggedRun:
         assert before
         if _place(record) > _place(before) or record.rank != before.rank:
             return False
-        if log_format.begins is not None and log_format.begins(text):
+        if Prints.RUN_START in log_format.prints and begins_run(text):
             return True
         begins_again = _place(record) <= _place(first) < _place(before)
         if begins_again and Prints.REPEATS in log_format.prints and self._stepped_back_to(record):
@@ -271,7 +272,7 @@ def training_runs(log: LogFile, log_format: Format, last: float) -> Iterator[Log
             run = _begin([*log_format.facts(text)], log_format, last)
             run.note_times(text)
         elif text and not text.isspace():
-            if log_format.begins is not None and log_format.begins(text):
+            if Prints.RUN_START in log_format.prints and begins_run(text):
                 run.begun_again = record
             if _is_head(text, log_format):
                 run.restarts.append(record.iteration)
@@ -313,7 +314,7 @@ def _text(log: LogFile, start: int, stop: int) -> bytes:
 
 def _is_head(text: bytes, log_format: Format) -> bool:
     """Whether a text holds what the program says before its first record."""
-    if log_format.begins is not None:
+    if Prints.RUN_START in log_format.prints:
         return False
     return any(log_format.facts(text)) or has_begun(text) or any(facts_in(text))
 

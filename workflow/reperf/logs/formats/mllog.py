@@ -24,7 +24,6 @@ from reperf.logs.events import (
     MARK,
     events_in,
     facts_of,
-    has_begun,
     is_number,
     is_whole,
     read_event,
@@ -37,7 +36,6 @@ from reperf.logs.log_file import opened
 from reperf.logs.scan import after_labels
 from reperf.values import Status
 
-_CONFIGURES = b'"configuration"'
 _EXCUSES: dict[bytes, Status] = {b"REFUSED": "failed", b"OOM": "oom"}
 _EXCUSE = re.compile(rb":::(REFUSED|OOM) (rank \d{1,9}(?: \(stage \d{1,9}\))?: [^\r\n]{0,10000})")
 _LONGEST_LABELS = 200  # bytes
@@ -135,14 +133,6 @@ def _facts_of_precision(asked: list[str], computed: list[str]) -> Iterable[Fact]
         yield "precision", precision
 
 
-def _begins(text: bytes) -> bool:
-    """Whether a text holds a line that a run begins with."""
-    return has_begun(text) or (
-        _CONFIGURES in text
-        and any(event.get("key") == "configuration" for event in events_in(text))
-    )
-
-
 FORMAT = Format(
     name="mllog",
     system="",
@@ -151,9 +141,8 @@ FORMAT = Format(
     clock=MONOTONIC,
     read=_read,
     facts=_facts,
-    begins=_begins,
     unit=None,
-    prints=Prints.RUN_STOP,
+    prints=Prints.RUN_START | Prints.RUN_STOP,
 )
 
 
