@@ -5,7 +5,8 @@ import json
 import pytest
 from reperf.config import Parallel, load_report
 from reperf.errors import ReperfError
-from reperf.logs.configured import facts_of_configuration
+from reperf.logs.configured import facts_of_configuration, facts_of_flags
+from reperf.measuring.one_log import facts_of_run
 from reperf.plans.run_plan import trainer_flags
 from reperf.systems import load_systems
 from trainers.contract.flags import parse_flags
@@ -106,8 +107,9 @@ def test_readers_are_counted_and_not_devices(parallel, readers):
     words = trainer_flags(run, load_systems()["pytorch"])
     flags = parse_flags(alexnet, words[words.index("--workload") :])
     assert readers_of(flags, 8) == readers
-    said = dict(facts_of_configuration(json.loads(json.dumps(vars(flags)))))
-    assert said["parallel"] == dict(facts_of_configuration(dict(run)))["parallel"]
+    said = dict(facts_of_flags(json.loads(json.dumps(vars(flags)))))
+    assert said["parallel"] == run.parallel.title
+    assert ("parallel", run.parallel.title) in facts_of_run(run)
     with pytest.raises(ValueError, match="9 ranks for"):
         readers_of(flags, 9)
 

@@ -8,7 +8,7 @@ import pytest
 from trainers.contract.steplog import printed_iterations
 
 from tests.helpers.step_logs import BOOTED, event, planned_log, stamped, step
-from tests.unit.logs.asking import measure, measure_one, measure_written
+from tests.unit.logs.asking import measure_one, measure_written
 from tests.unit.logs.written import written
 
 SIX = {"iterations": 6, "every": 1, "rate": 10.0}
@@ -61,99 +61,77 @@ def test_what_a_run_prints_is_measured():
         assert found.sources["print_every"] == "the log"
 
 
-class TestThePlan:
-    @pytest.mark.parametrize("how", [{"ends": (2, 12)}, {"widest": True}])
-    def test_iterations_that_count_double_are_refused(self, how):
-        def twice(_said: Values, value: Values) -> None:
-            value |= {"iteration": 2 * value["iteration"], "samples": 2 * value["samples"]}
-            value["throughput"] = 2 * value.get("throughput", 0)
-
-        found = measure_one(edited(planned_log(**SIX), twice), **how)
-        assert found.widest is None
-        assert found.reason == (
-            "iteration 8 is printed; allowed by the log: each 1 of 6 iterations, once"
-        )
-
-    @pytest.mark.parametrize("how", [{"ends": (2, 5)}, {"widest": True}])
-    @pytest.mark.parametrize(
-        ("lost", "why"),
-        [
-            (1, "iteration 1 is not printed"),
-            (4, "iteration 4 is not printed"),
-            (6, "the log says that the run ended at iteration 5"),
-        ],
-    )
-    def test_an_iteration_that_is_not_printed_is_missed(self, lost, why, how):
-        lines = planned_log(**SIX)
-        del lines[at(lines, lost)]
-        assert reason(lines, **how).startswith(why)
-
-    @pytest.mark.parametrize(
-        ("iteration", "behind", "reasons"),
-        [
-            (7, 6, ["iteration 7 is printed"]),
-            (0, 2, ["too short: it ends at iteration 2", "the time from iteration 1 to 3"]),
-            (3, 4, ["iteration 3 is printed after 4"]),
-            (6, 6, ["iteration 6 is printed after 6"]),
-            (-1, 5, ["the end of the run is not in", "the time from iteration 1 to 5"]),
-        ],
-    )
-    def test_an_iteration_that_no_run_prints_is_refused(self, iteration, behind, reasons):
-        lines = planned_log(**SIX)
-        place = at(lines, behind)
-        seconds = seconds_in(lines[place])[0] + 0.001
-        lines.insert(place + 1, stamped(step(iteration, seconds, 16), seconds))
-        found = measure("\n".join([*lines, ""]).encode(), ends=(1, 5))
-        assert {one.throughput for one in found} == {None}
-        assert [one.reason[: len(why)] for one, why in zip(found, reasons, strict=True)] == reasons
-
-    def test_a_line_between_two_that_the_plan_names_is_refused(self):
-        lines = [
-            line.replace('"print_every": 10', '"print_every": 20') for line in planned_log(every=10)
-        ]
-        assert reason(lines).startswith("iteration 10 is printed; allowed by the log: each")
-
-    def test_holds_behind_the_window_as_well(self):
-        lines = planned_log(iterations=400)
-        del lines[at(lines, 300)]
-        assert reason(lines).startswith("iteration 300 is not printed")
-        assert reason(planned_log(iterations=40_000)) == ""  # most lines are skipped
-
-    def test_of_another_run_is_refused(self):
-        facts = (("iterations", 12), ("print_every", 1))
-        assert reason(planned_log(**SIX), ends=ENDS, facts=facts) == (
-            "number of iterations is 6 by the log, 12 by the command line"
-        )
-
-    def test_that_a_log_does_not_say_does_not_hold_it(self):
-        lines = [line for line in planned_log(**SIX) if '"configuration"' not in line]
-        del lines[at(lines, 1)]
-        assert reason(lines, ends=(2, 6)) == ""
+def without(lines: list[str], iteration: int) -> list[str]:
+    """A log that lacks the line of an iteration."""
+    place = at(lines, iteration)
+    return [*lines[:place], *lines[place + 1 :]]
 
 
-@pytest.mark.parametrize("how", [{"ends": (2, 5)}, {"widest": True}])
-@pytest.mark.parametrize("before", [2, 4, 6])
-def test_a_run_that_starts_twice_is_refused(before, how):
-    lines = planned_log(**SIX)
-    lines.insert(at(lines, before), event("run_start", None))
-    assert reason(lines, **how) == (
-        f"the log says that a run starts before iteration {before}; allowed: once, before "
-        "iteration 1"
-    )
+def inserted(lines: list[str], iteration: int, behind: int) -> list[str]:
+    """A log that prints one more iteration, right after another."""
+    place = at(lines, behind) + 1
+    seconds = seconds_in(lines[place - 1])[0] + 0.001
+    return [*lines[:place], stamped(step(iteration, seconds, 16), seconds), *lines[place:]]
 
 
-def test_a_run_that_began_and_broke_off_before_its_first_line_is_no_fault():
-    lines = planned_log(**SIX)
-    assert reason([*lines[: at(lines, 1)], *lines], ends=ENDS) == ""
+def counted_twice(_said: Values, value: Values) -> None:
+    value |= {"iteration": 2 * value["iteration"], "samples": 2 * value["samples"]}
+    value["throughput"] = 2 * value.get("throughput", 0)
 
 
-@pytest.mark.parametrize("loss", [float("nan"), float("inf"), float("-inf"), None, "nan", True])
-@pytest.mark.parametrize("iteration", [20, 60, 120, 140])
-def test_a_loss_that_no_trainer_goes_on_with_is_refused(loss, iteration):
-    lines = edited(planned_log(iterations=160), lambda _, value: value.update(loss=loss), iteration)
-    assert reason(lines) == (
-        f"the loss at iteration {iteration} is {loss}, which no run of ours prints"
-    )
+LOSS = "the loss at iteration 60 is {}, which no run of ours prints"
+START = event("run_start", None)
+OF_SIX, LONG = planned_log(**SIX), planned_log(iterations=400)
+
+
+@pytest.mark.parametrize(
+    ("lines", "how", "why"),
+    [
+        (edited(OF_SIX, counted_twice), {"widest": True}, "iteration 8 is printed; allowed by the"),
+        (without(OF_SIX, 1), {"widest": True}, "iteration 1 is not printed; allowed by the log: "),
+        (without(OF_SIX, 4), {"ends": (2, 5)}, "iteration 4 is not printed"),
+        (without(OF_SIX, 6), {"ends": (2, 5)}, "the log says that the run ended at iteration 5"),
+        (inserted(OF_SIX, 7, 6), {"ends": ENDS}, "iteration 7 is printed"),
+        (inserted(OF_SIX, 3, 4), {"ends": ENDS}, "iteration 3 is printed after 4"),
+        (
+            [
+                line.replace('"print_every": 10', '"print_every": 20')
+                for line in planned_log(every=10)
+            ],
+            {},
+            "iteration 10 is printed; allowed by the log: each 20 of 120 iterations, once",
+        ),
+        (without(LONG, 300), {}, "iteration 300 is not printed"),
+        (planned_log(iterations=40_000), {}, ""),  # most lines are skipped
+        (
+            OF_SIX,
+            {"ends": ENDS, "facts": (("iterations", 12), ("print_every", 1))},
+            "number of iterations is 6 by the log, 12 by the command line",
+        ),
+        # What a log does not say does not hold it.
+        (without([x for x in OF_SIX if '"configuration"' not in x], 1), {"ends": (2, 6)}, ""),
+        (
+            [*OF_SIX[: at(OF_SIX, 4)], START, *OF_SIX[at(OF_SIX, 4) :]],
+            {"widest": True},
+            "the log says that a run starts before iteration 4; allowed: once, before iteration 1",
+        ),
+        # A run that broke off before its first line is no fault.
+        ([*OF_SIX[: at(OF_SIX, 1)], *OF_SIX], {"ends": ENDS}, ""),
+        *(
+            (
+                edited(planned_log(), lambda _, value, loss=loss: value.update(loss=loss), 60),
+                {},
+                why,
+            )
+            for loss in (float("nan"), float("-inf"), None, True)
+            for why in [LOSS.format(loss)]
+        ),
+    ],
+)
+def test_a_log_prints_what_its_run_prints(lines, how, why):
+    found = reason(lines, **how)
+    assert found.startswith(why)
+    assert bool(found) == bool(why)
 
 
 def scaled(factor: float, *clocks: str) -> Callable[[Values, Values], None]:
@@ -170,7 +148,7 @@ def scaled(factor: float, *clocks: str) -> Callable[[Values, Values], None]:
 
 
 class TestTheTwoClocks:
-    @pytest.mark.parametrize("factor", [0.01, 0.1, 0.5, 0.95, 1.05, 2, 10])
+    @pytest.mark.parametrize("factor", [0.95, 2])
     @pytest.mark.parametrize(("clock", "true", "other"), [("seconds", 2, 1), ("time_ms", 1, 2)])
     def test_that_disagree_are_refused_with_both_speeds(self, clock, true, other, factor):
         lines = planned_log(rate=100.0)
@@ -281,20 +259,8 @@ def placed(key: str) -> int:
     ("lines", "why"),
     [
         (
-            edited(planned_log(), lambda said, _: said.update(metadata={"samples_count": 7})),
-            "iteration 20 counts 320 samples, and 7 in the same line's metadata",
-        ),
-        (
-            [*planned_log()[:-2], ":::OOM rank 1: out of memory", *planned_log()[-2:]],
-            "the log says that the run ended well, and before that: rank 1: out of memory",
-        ),
-        (
             with_events(placed("configuration"), ("framework", "torch 2.13.0"), instead=1),
             "the log names its framework, and not its configuration: a line of it is lost",
-        ),
-        (
-            with_events(len(planned_log()) - 1, ("weight_digests", ["a", "b", "c"])),
-            "world size is 2 by the log, 3 by the log",
         ),
         (
             with_events(at(planned_log(), 80), ("eval_start", None), ("eval_stop", None)),
@@ -305,7 +271,7 @@ def placed(key: str) -> int:
             "the log says that a run starts before iteration 80",
         ),
     ],
-    ids=["samples", "memory", "configuration", "ranks", "evaluation", "second start"],
+    ids=["configuration", "evaluation", "second start"],
 )
 def test_what_a_log_says_of_itself_agrees(lines, why):
     assert reason(lines).startswith(why)

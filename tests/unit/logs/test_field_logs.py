@@ -3,8 +3,6 @@
 Each log here is written after real ones; each number is reckoned beside it from the lines.
 """
 
-import re
-
 import pytest
 
 from tests.unit.logs.asking import measure, measure_one
@@ -120,41 +118,6 @@ class TestMllogLines:
         lines[3000:3000] = evaluation(0, 99_000_000)
         ends = measure_one(lines).widest
         assert measure_one(lines, ends=ends).status == "ok"
-
-
-class TestMlperfsMxnet:
-    """As Alibaba's log of training_results_v0.7 has it."""
-
-    LINES = (
-        "2020-07-10 18:52:32,660 Node[2] start with arguments Namespace(batch_size=408, gpus='2')",
-        event("global_batch_size", 3264),
-        *(
-            f"2020-07-10 18:{52 + (k * 3) // 60}:{(k * 3) % 60:02d},594 Node[0] Epoch[0] "
-            f"Batch [{k * 20}-{k * 20 + 20}]\tSpeed: 21760.00 samples/sec\taccuracy=0.001284"
-            for k in range(19)
-        ),
-    )
-
-    def test_is_timed_by_its_stamps(self):
-        measured = measure_one(list(self.LINES))
-        assert (measured.throughput, measured.first, measured.last) == (21760, 20, 120)
-        assert measured.widest == (20, 380)
-        without_ranges = [re.sub(r"\[\d+-(\d+)\]", r"[\1]", line) for line in self.LINES]  # older
-        assert measure_one(without_ranges).throughput == 21760
-
-    def test_its_brackets_are_stamps_too(self):
-        lines = [
-            f"[2020-06-22 19:{16 + k}:26] Epoch[0] Batch [{k * 50}-{k * 50 + 50}]\t"
-            "Speed: 3413.33 samples/sec\taccuracy=0.001225"
-            for k in range(7)
-        ]
-        measured = measure_one([event("global_batch_size", 4096), *lines], ends=(50, 350))
-        assert measured.throughput == pytest.approx(4096 * 50 / 60)
-
-    def test_other_nodes_lines_are_of_other_ranks(self):
-        others = [line.replace("Node[0]", "Node[1]").replace(",594", ",612") for line in self.LINES]
-        mixed = [line for pair in zip(others, self.LINES, strict=True) for line in pair]
-        assert measure_one(mixed).throughput == 21760
 
 
 class TestSkippedSteps:

@@ -77,20 +77,13 @@ def test_a_log_without_times_is_refused(name):
     assert measure_written(name, written(name)).reason == formats()[name].untimed
 
 
-@each_timed_format
-def test_a_window_of_ones_own(name):
-    ends = (STYLES[name].first + 20, STYLES[name].first + 60)
-    measured = measure_written(name, written(name, ends[1]), ends=ends)
-    assert measured.reason == ""
-    assert (measured.first, measured.last, measured.samples) == (*ends, 40 * 32)
-
-
 DISGUISES = {
     "crlf": lambda line: line + "\r",
     "indented": lambda line: "     " + line,
     "progress bar": lambda line: f" 10%|#    | 1/10 [00:00<00:01]\r 20%|##   | 2/10\r{line}",
     "mpirun": lambda line: "[1,0]<stderr>:" + line,
     "mpirun with dates": lambda line: "Wed Dec 16 08:03:32 2020[1,0]<stdout>:" + line,
+    "colours": lambda line: f"\x1b[38;2;180;60;0m{line}\x1b[0m",
     "srun": lambda line: " 0: " + line,
     "srun and torchrun": lambda line: "0: [default0]:" + line,
 }
@@ -116,16 +109,6 @@ def test_bytes_that_are_no_text_between_the_lines_do_not_matter(name):
     plain = encode(written(name))
     noisy = plain.replace(b"\n", b"\n\xe3\x80\n\x00\xff\xfe\n")
     assert measure_written(name, noisy).throughput == measure_written(name, plain).throughput
-
-
-# Where other ranks evaluate at other times, no stretch of a log of evaluations is known to train.
-@pytest.mark.parametrize("name", [name for name in TIMED if name != "mlperf-evaluations"])
-def test_labelled_lines_of_other_ranks_do_not_matter(name):
-    mine = [f"[1,0]<stdout>:{line}" for line in written(name)]
-    late = [f"[1,3]<stdout>:{line}" for line in written(name, start=0.004)]
-    mixed = [line for pair in zip(late, mine, strict=True) for line in pair]
-    lines = [*STYLES[name].head, *mixed]
-    assert measure_written(name, lines).throughput == measure_written(name, mine).throughput
 
 
 @pytest.mark.parametrize("name", APART)

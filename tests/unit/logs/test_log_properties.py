@@ -1,6 +1,5 @@
 """Whatever ranks and bytes are in a log, a number is right or absent; see test_edited_logs."""
 
-import re
 from functools import cache
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import strategies as st
 from reperf.logs.formats import formats
 from reperf.measuring.measure import Measurement
 
-from tests.unit.logs.asking import encode, measure, measure_written, runs_written
+from tests.unit.logs.asking import measure, measure_written, runs_written
 from tests.unit.logs.written import STYLES, TIMED, written
 
 formats_with_time = st.sampled_from(TIMED)
@@ -81,48 +80,6 @@ def test_unlabelled_ranks_in_any_order_give_no_other_number(name, data):
     mixed += left[0] + left[1]
     for one in measured(name, [*STYLES[name].head, *mixed]):
         assert one.throughput == pytest.approx(whole(name).throughput, rel=0.001)
-
-
-def digits_of_times(name: str, content: str) -> list[int]:
-    """Where a log's times have their digits."""
-    groups = {"time", "duration"} & set(formats()[name].line.groupindex)
-    if not groups:  # the two that are JSON
-        matches = re.finditer(r'"(?:seconds|time_ms)": (?P<time>[\d.]+)', content)
-        groups = {"time"}
-    else:
-        matches = re.finditer(formats()[name].line.pattern.decode(), content)
-    spans = [match.span(group) for match in matches for group in groups if match[group]]
-    return [at for start, stop in spans for at in range(start, stop) if content[at].isdigit()]
-
-
-@moderately
-@given(formats_with_time, st.data())
-def test_a_changed_digit_of_a_time_changes_the_time_by_no_more(name, data):
-    """The seconds measured are the true ones, or differ by what one digit is worth there."""
-    content = encode(written(name)).decode()
-    at = data.draw(st.sampled_from(digits_of_times(name, content)))
-    digit = data.draw(st.sampled_from("0123456789"))
-    changed = content[:at] + digit + content[at + 1 :]
-    worth = abs(int(digit) - int(content[at])) * place_value(content, at)
-    worth *= STYLES[name].covers
-    for one in measured(name, changed.encode()):
-        assert one.seconds == pytest.approx(whole(name).seconds, abs=worth * 1.001 + 1e-6)
-        assert one.throughput == pytest.approx(one.samples / one.seconds)
-
-
-def place_value(content: str, at: int) -> float:
-    """Seconds that one step of the digit at some place makes, at most."""
-    written_in = re.match(r"\d*", content[at + 1 :])[0]
-    before = re.search(r"[\d:/ ,.-]*$", content[:at])[0]
-    if re.search(r"[.,]\d*$", before):  # behind the point of a second
-        return 10.0 ** -(len(re.search(r"\d*$", before)[0]) + 1)
-    if re.match(r"\d?:\d\d:\d\d", content[at + 1 :]):
-        return 36000.0 if len(written_in) else 3600.0
-    if re.match(r"\d?:\d\d", content[at + 1 :]):
-        return 600.0 if len(written_in) else 60.0
-    if re.match(r"\d*[-/]|\d?[ T]\d\d:", content[at + 1 :]):
-        return 400 * 86400.0 * 1000
-    return 10.0 ** len(written_in)
 
 
 @moderately

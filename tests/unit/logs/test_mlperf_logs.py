@@ -193,14 +193,6 @@ def test_speeds_may_count_the_evaluations_before_them():
     assert "the printed speeds mean" in ask(60.0).reason
 
 
-@pytest.mark.parametrize("how", [{}, {"widest": True}])
-def test_a_run_whose_only_line_follows_its_end_is_not_called_cut(how):
-    lines = [event("run_stop", ms=8000, status="success"), tracked(0.8, 9000, 9e6)]
-    assert measure_one(lines, **how).reason == (
-        "its lines count parts of an epoch, and evaluations lie between them"
-    )
-
-
 def test_deepcams_losses_count_batches():
     losses = [
         event("train_loss", 2.1, 400 * n, epoch_num=1, step_num=n) for n in range(10, 151, 10)
@@ -295,12 +287,7 @@ def test_blocks_in_which_devices_train_and_evaluate_are_refused(program):
             event("block_stop", ms=at + 40_000, **block),
         ]
         lines += evaluation(at + 45_000, at + 49_000)
-    measured = widest(lines)
-    assert (measured.format, measured.reason) == (
-        "mlperf-loops",
-        "its devices train and evaluate between the start and the stop of a block, and no line "
-        "says for how long they train",
-    )
+    assert widest(lines).reason.startswith("no known format: its MLPerf lines stamp no stretch of")
 
 
 def test_tinycorps_retinanet_is_measured_between_two_epochs():

@@ -1,21 +1,10 @@
 """What the logs of strangers did that no test had: found by measuring thousands of them."""
 
 import pytest
-from reperf.logs.formats import formats
 
 from tests.unit.logs.asking import measure_one
 from tests.unit.logs.mlperf_lines import HEAD, STOP, evaluation, event, says, tracked
 from tests.unit.logs.written import STYLES, written
-
-
-@pytest.mark.parametrize("name", sorted(name for name in STYLES if STYLES[name].has_time))
-def test_colours_change_nothing(name):
-    """A logger may colour a whole line, and a terminal's words end where no space does."""
-    how = {"log_format": name, "facts": STYLES[name].facts}
-    lines = written(name)
-    coloured = [f"\x1b[38;2;180;60;0m{line}\x1b[0m" for line in lines]
-    assert measure_one(coloured, **how).throughput == measure_one(lines, **how).throughput
-    assert measure_one(coloured, facts=STYLES[name].facts).format == measure_one(lines).format
 
 
 def test_of_epochs_that_count_alike_the_first_is_what_a_log_prints():
@@ -181,22 +170,6 @@ def test_a_batch_that_detectron2_scales_is_not_read():
     lines = written("detectron2")
     lines.insert(2, "Auto-scaling the config to batch_size=64, learning_rate=0.08")
     assert measure_one(lines).reason.endswith("; allowed: --batch-size, or --global-batch")
-
-
-@pytest.mark.parametrize(
-    ("name", "line"),
-    [
-        ("tf-cnn-benchmarks", "100\timages/sec: 134.5 +/- 0.1 (jitter = 0.6)\t8.023"),
-        ("paddlerec", "Epoch: 1, using time 602.441092968 second, ips 54532.02 word/sec."),
-        (
-            "paddle2-transformer",
-            "step_idx: 0, epoch: 0, batch: 0, avg loss: 11.1, normalized loss: 9.7, ppl: 69253.2",
-        ),
-    ],
-)
-def test_lines_that_tell_no_time_are_known_and_refused(name, line):
-    measured = measure_one([line], facts=(("global_batch", 32),))
-    assert (measured.format, measured.reason) == (name, formats()[name].untimed)
 
 
 def test_losses_of_mlperf_are_measured_between_its_evaluations():

@@ -5,7 +5,6 @@ import re
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reperf.logs.events import evaluated_in, facts_in
 
 from tests.unit.logs.asking import measure_one, measure_written, runs_written
 from tests.unit.logs.written import STYLES, TIMED, rate, written
@@ -46,20 +45,6 @@ def test_single_iterations_make_no_window(name):
     one = measure_written(name, [*head, *lines[::10]], widest=True)
     assert (one.widest, one.interval, one.status) == (None, 10, "refused")
     assert re.match(r"the time from iteration \d+ to \d+ is not in the log", one.reason)
-
-
-@given(st.binary(max_size=500), st.data())
-def test_no_bytes_crash_the_readers_of_what_any_log_may_hold(noise, data):
-    texts = [
-        b':::MLLOG {"namespace": "", "time_ms": 12, "key": "eval_start", "value": null}',
-        b':::MLLOG {"namespace": "", "time_ms": 22, "key": "eval_stop", "value": null}',
-        b':::MLLOG {"key": "global_batch_size", "value": 4096}',
-        noise,
-    ]
-    text = b"\n".join(data.draw(st.permutations(texts)))
-    cut = text[: data.draw(st.integers(0, len(text)))]
-    assert evaluated_in(cut)[0].seconds >= 0
-    assert all(value > 0 for _, value in facts_in(cut))
 
 
 def test_a_log_that_begins_in_the_middle_does_not_say_what_its_first_line_covers():

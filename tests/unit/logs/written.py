@@ -72,8 +72,6 @@ class Style:
         step: seconds an iteration takes.
         facts: what the log does not say, for the command line.
         says_batch: whether a log that can be read says its global batch.
-        covers: how many iterations a printed duration is worth, if it is a mean; or how many
-            seconds the unit of a printed time is.
         unit: the seconds of which a written time is a multiple; None: any time is written.
     """
 
@@ -84,7 +82,6 @@ class Style:
     has_time: bool = True
     step: float = STEP
     says_batch: bool = False
-    covers: int = 1
     unit: float | None = None
 
     @cached_property
@@ -145,37 +142,35 @@ _STYLES = (
     Style("mlperf", every=20, first=20),
     Style("mlperf-samples", every=10, first=10),
     Style("mlperf-losses", every=10, first=10, facts=(), says_batch=True),
-    Style("mlperf-epochs", facts=(), has_time=False),
     Style("mlperf-steps"),
     Style("mlperf-blocks", every=20, first=20, facts=(), says_batch=True),
     Style("mlperf-evaluations", every=20, first=20, facts=(), says_batch=True),
-    Style("mlperf-loops", first=0, facts=(), has_time=False),
     Style("mlperf-passes", first=0, facts=(), says_batch=True),
     Style("ngc-pytorch-mlperf-bert", facts=TOPOLOGY, says_batch=True),
-    Style("ngc-mxnet-ssd", every=20, first=20, covers=20),
+    Style("ngc-mxnet-ssd", every=20, first=20),
     Style("ngc-pytorch-ssd", every=20, first=0, facts=(("global_batch", 32),), has_time=False),
     Style("ngc-pytorch-transformer", facts=(), has_time=False),
-    Style("ngc-pytorch-dlrm", every=10, first=10, covers=10),
-    Style("facebook-dlrm", every=10, first=10, covers=10),
-    Style("torchvision", every=20, first=0, covers=20),
+    Style("ngc-pytorch-dlrm", every=10, first=10),
+    Style("facebook-dlrm", every=10, first=10),
+    Style("torchvision", every=20, first=0),
     Style("ngc-pytorch-gnmt", first=0),
     Style("ngc-pytorch-classification", facts=()),
     Style("ngc-mxnet-classification", every=20, first=19, facts=()),
     Style("gluoncv", facts=(("global_batch", 32),), has_time=False),
     Style("deepspeed", every=10, first=10, facts=(), says_batch=True),
-    Style("paddleseg", every=10, first=10, facts=(), covers=10),
+    Style("paddleseg", every=10, first=10, facts=()),
     Style("openmmlab", every=10, first=10, facts=()),
     Style("mmengine", every=20, first=20, facts=(("batch_size", 8),), step=SLOW_STEP),
     Style("detectron2", every=20, first=19, facts=(), step=SLOW_STEP, says_batch=True),
     Style("tf-cnn-benchmarks", every=10, first=10, facts=(), step=SLOW_STEP, says_batch=True),
     Style("modded-nanogpt"),
-    Style("ngc-pytorch-transformerxl", every=10, first=10, facts=(), says_batch=True, covers=10),
+    Style("ngc-pytorch-transformerxl", every=10, first=10, facts=(), says_batch=True),
     Style("ngc-pytorch-squad", facts=()),
     Style("ngc-pytorch-tacotron2", first=0, facts=()),
     Style("ngc-pytorch-tacotron2-nvlog", first=0, facts=()),
     Style("paddle2-transformer", facts=(), has_time=False),
     Style("paddlerec", facts=(), has_time=False),
-    Style("megatron", every=10, first=10, facts=(), says_batch=True, covers=10),
+    Style("megatron", every=10, first=10, facts=(), says_batch=True),
     Style("nemo", first=0, facts=(), says_batch=True),
     Style("torchtitan", every=10, first=10, facts=()),
     Style("maxtext", first=0, facts=()),
@@ -186,7 +181,7 @@ _STYLES = (
     Style("lightning", step=SLOW_STEP),
     Style("huggingface", facts=(), step=SLOW_STEP, says_batch=True),
     Style("keras", has_time=False),
-    Style("composer", facts=(), step=10 * OF_HOURS, covers=3600, unit=OF_HOURS),
+    Style("composer", facts=(), step=10 * OF_HOURS, unit=OF_HOURS),
     Style("nanogpt", first=0, facts=()),
     Style("llm-c", facts=()),
     Style("litgpt", facts=()),

@@ -9,11 +9,12 @@ from reperf.config import Suite, load_report
 from reperf.drawing.figures import draw_nothing, draw_suite
 from reperf.errors import ReperfError
 from reperf.files import sha256
-from reperf.logs.configured import facts_of_configuration, variant_said
+from reperf.logs.configured import facts_of_flags
 from reperf.logs.facts import Facts
 from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
+from reperf.measuring.variants import variant_said
 from reperf.report import html
 from reperf.report.context import gather
 from reperf.report.html import inline_svg, render_html
@@ -276,7 +277,7 @@ def test_variants_that_nobody_names_are_those_that_the_log_says(
 
 def test_a_variant_that_holds_another_ones_switch_is_told_from_it():
     for push_every, variant in ((100, "geo"), (None, "async")):
-        said = facts_of_configuration({"together": True, "push_every": push_every})
+        said = facts_of_flags({"together": True, "push_every": push_every})
         assert variant_said(Facts().add("the log", said), "paddle-fleet") == variant
 
 

@@ -1,1 +1,1 @@
-"""Logs, whoever wrote them: from lines to the training runs that they tell of."""
+"""Reads the logs of any program: from their lines to the training runs that they record."""

@@ -1,10 +1,12 @@
 """The clocks of the time stamps in logs."""
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 
 DAY = 86400.0
+_DECIMALS, _EXPONENT = re.compile(r"[.,](\d+)"), re.compile(r"[-+]?\d{1,2}")
 
 
 @dataclass(frozen=True)
@@ -16,12 +18,14 @@ class Clock:
         seconds: turns a stamp into seconds since some fixed time; ValueError if it is no time.
         digits: decimals of a second to which differences are rounded; None: not rounded.
         period: seconds after which the clock starts again; None if it never does.
+        title: what docs/log-formats.md calls such times.
     """
 
     pattern: str
     seconds: Callable[[str], float]
     digits: int | None = 6
     period: float | None = None
+    title: str = field(default="time stamps", compare=False)
 
     def between(self, start: float, stop: float) -> float:
         """Seconds from one time to another, without the noise of binary fractions."""
@@ -72,20 +76,27 @@ def of_any(stamp: str) -> tuple[float, int]:
 
 
 def tick(stamp: str) -> float:
-    """The step in which a written number of seconds can change: 0.001 for "12.345"."""
-    point = max(stamp.rfind("."), stamp.rfind(","))
-    return 10.0 ** (point + 1 - len(stamp)) if point >= 0 else 1.0
+    """The step in which a written number, or the seconds of a date, can change: 0.001 for "12.345"."""
+    mantissa, _, exponent = stamp.lower().partition("e")
+    fraction = _DECIMALS.search(mantissa)
+    power = int(exponent) if _EXPONENT.fullmatch(exponent) else 0
+    return 10.0 ** (power - (len(fraction[1]) if fraction else 0))
 
 
 FRACTION = r"(?:[.,]\d{1,6})?"
 UNIX = Clock(r"\d{9,11}(?:\.\d{1,9})?", float, digits=None)
 DATE = Clock(rf"\d{{4}}[-/]\d\d[-/]\d\d[ T]\d\d:\d\d:\d\d{FRACTION}", _of_date)
-YEARLESS = Clock(r"\d\d/\d\d \d\d:\d\d:\d\d", _of_year)
+_WHOLE = "time stamps, in whole seconds"
+YEARLESS = Clock(r"\d\d/\d\d \d\d:\d\d:\d\d", _of_year, title=_WHOLE)
 TIME_OF_DAY = Clock(rf"\d\d:\d\d:\d\d{FRACTION}", _of_day, period=DAY)
-ELAPSED = Clock(r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None)
+ELAPSED = Clock(
+    r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None, title="elapsed time, in whole seconds"
+)
 """As a progress bar shows it."""
 MILLISECONDS = Clock("", float, digits=3)
 """Of numbers, not of text."""
-MONOTONIC = Clock("", float, digits=None)
+TRAINED = replace(MILLISECONDS, title="the time of training so far")
+"""Of numbers that leave out what is no training."""
+MONOTONIC = Clock("", float, digits=None, title="a clock that cannot jump")
 ANY_CLOCK = Clock("", lambda stamp: of_any(stamp)[0])
 """Of whatever a user's pattern finds: seconds, a date, a time of day. At midnight, that steps back."""

@@ -11,20 +11,19 @@ from statistics import fmean, median
 from reperf.logs.checks import Refused
 from reperf.logs.clock import Clock
 from reperf.logs.facts import Facts
-from reperf.logs.format import Estimate, Record
-
-Published = Callable[[Sequence[Record], Facts], Estimate]
+from reperf.logs.format import Estimate, Published, Record
 
 
 def between_iterations(first: int, last: int, clock: Clock) -> Published:
     """As the window rule: from one iteration's time stamp to another's."""
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
-        ends = {one.iteration: one for one in records if one.iteration in (first, last)}
+        ends = {record.iteration: record for record in records if record.iteration in (first, last)}
         if len(ends) < 2:
             raise Refused("method", f"the published window needs the iterations {first} and {last}")
         return _by_time(ends[first], ends[last], last - first, facts, clock)
 
+    estimate.__doc__ = f"{first} to {last}, by time stamps"
     return estimate
 
 
@@ -42,12 +41,15 @@ def between_lines(
     """
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
-        lines = [one for one in records if one.iteration > behind]
+        lines = [record for record in records if record.iteration > behind]
         ranks = facts.need("world_size") if of_all_ranks else 1
         enough(lines, last * ranks)
         start, stop = lines[first * ranks - 1], lines[last * ranks - 1]
         return _by_time(start, stop, last - first, facts, clock)
 
+    after = f" after iteration {behind}" if behind >= 0 else ""
+    ranks = " times the number of ranks" if of_all_ranks else ""
+    estimate.__doc__ = f"lines {first} to {last}{after}{ranks}, by time stamps"
     return estimate
 
 
@@ -83,10 +85,12 @@ def mean_speed(
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
         enough(records, stop, exactly=exactly)
-        speeds = [speed(one, facts) for one in records[:stop]]
+        speeds = [speed(record, facts) for record in records[:stop]]
         mean = round(fmean(speeds[start:]), 2)
         return Estimate(mean, records[max(start, 1) - 1].iteration, records[stop - 1].iteration)
 
+    only = f"; needs exactly {stop} lines" if exactly else ""
+    estimate.__doc__ = f"arithmetic mean of {speed.__doc__} of lines {start + 1} to {stop}{only}"
     return estimate
 
 
@@ -98,11 +102,15 @@ def mean_of_rank_medians(
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
         ranks = facts.need("world_size")
         enough(records, stop * ranks, exactly=True)
-        speeds = [speed(one, facts) for one in records]
+        speeds = [speed(record, facts) for record in records]
         medians = [median(speeds[line : line + ranks]) for line in range(0, stop * ranks, ranks)]
         mean = round(fmean(medians[start:]), 2)
         return Estimate(mean, records[start * ranks - 1].iteration, records[-1].iteration)
 
+    estimate.__doc__ = (
+        f"medians over ranks, then the arithmetic mean of {start + 1} to {stop}; needs exactly "
+        f"{stop} lines from each rank"
+    )
     return estimate
 
 
@@ -113,6 +121,7 @@ def printed_speed(digits: int | None = None) -> Callable[[Record, Facts], float]
         rate = needed(record.rate)
         return rate if digits is None else round(rate, digits)
 
+    speed.__doc__ = "the printed speeds"
     return speed
 
 

@@ -17,7 +17,7 @@ from math import fsum, inf
 from typing import Any, NamedTuple, TypeGuard
 
 from reperf.logs.facts import Fact, Name
-from reperf.logs.format import Finder, marked
+from reperf.logs.format import Finder
 
 # If no object follows, the rest of the line is skipped: it may hold thousands of beginnings.
 EVENT_LINE = r":::MLLOG (?:(\{.*\})(?=\s)|.*)"
@@ -25,8 +25,8 @@ EVENT_LINE = r":::MLLOG (?:(\{.*\})(?=\s)|.*)"
 EVENT = re.compile(EVENT_LINE.encode())
 
 MARK = b":::MLLOG "
-_GOOD = "success"
-_LONGEST_STATUS = 40
+GOOD = "success"
+"""The status of a run that ended well."""
 _DECODER = json.JSONDecoder()
 _REMEMBERED = 1 << 12
 """Bytes of the longest object that is remembered."""
@@ -48,11 +48,11 @@ _PHASE = re.compile(
 )  # fmt: skip
 """An event that says what a program does from then on."""
 _RUN = re.compile(
-    rb'(?:"time_ms": ?(?P<ms>\d{1,15}(?:\.\d{1,9})?)[,}][^\r\n]{0,200}?"key": ?"|'
+    rb'(?:(?:"time_ms": ?(?P<ms>\d{1,15}(?:\.\d{1,9})?)[,}][^\r\n]{0,200}?)?"key": ?"|'
     + _MLL
     + rb"(?P<unix>\d{1,15}\.\d{1,9}) )run_(?P<event>start|stop)\b(?P<rest>[^\r\n]{0,1000})"
 )
-_WENT_WELL = re.compile(rb'"status": ?"success"')
+_STATUS = re.compile(rb'"status": ?"([^"\r\n]{1,40})')
 
 
 def read_event(match: re.Match[bytes]) -> dict[str, Any]:
@@ -63,24 +63,6 @@ def read_event(match: re.Match[bytes]) -> dict[str, Any]:
 def events_in(text: bytes) -> Iterator[dict[str, Any]]:
     """The objects of all such lines in a text, empty ones included."""
     return map(read_event, EVENT.finditer(text))
-
-
-def tracked_stats(
-    match: re.Match[bytes],
-) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """The object of a line of `tracked_stats`, its value and its metadata; what is not there is {}."""
-    event = read_event(match)
-    if event.get("key") != "tracked_stats":
-        return {}, {}, {}
-    value, metadata = event.get("value"), event.get("metadata")
-    value = value if isinstance(value, dict) else {}
-    return event, value, metadata if isinstance(metadata, dict) else {}
-
-
-def samples_counted(record: bytes) -> dict[str, int]:
-    """The samples that the metadata of a record count, if they do."""
-    metadata = event_of(record).get("metadata", {})
-    return {"samples": metadata["samples_count"]} if "samples_count" in metadata else {}
 
 
 def event_of(record: bytes) -> dict[str, Any]:
@@ -139,7 +121,6 @@ def facts_of(names: Mapping[str, Name]) -> Finder:
         names: key of an event -> name of the fact, which is a count unless _FITS says otherwise.
     """
 
-    @marked(*(f'"{key}"'.encode() for key in names))
     def find(head: bytes) -> Iterator[Fact]:
         for event in events_in(head):
             name, value = names.get(str(event.get("key"))), event.get("value")
@@ -149,49 +130,53 @@ def facts_of(names: Mapping[str, Name]) -> Finder:
     return find
 
 
+class RunEvent(NamedTuple):
+    """What a line says of how a run begins or stops."""
+
+    begins: bool
+    seconds: float | None
+    """When the line was written, on the log's clock; None if it does not say."""
+    status: str
+    """How the run stopped; empty if the line does not say."""
+
+
+def run_events(text: bytes) -> list[RunEvent]:
+    """The starts and stops of runs in a text."""
+    found = []
+    for match in _RUN.finditer(text) if b"run_st" in text else ():
+        milliseconds, unix = match["ms"], match["unix"]
+        seconds = float(milliseconds) / 1000 if milliseconds else float(unix) if unix else None
+        status = _STATUS.search(match["rest"])
+        begins = match["event"] == b"start"
+        said = status[1].decode(errors="replace") if status and not begins else ""
+        found.append(RunEvent(begins, seconds, said))
+    return found
+
+
 def has_begun(text: bytes) -> bool:
     """Whether a text holds the line that begins a run."""
-    return b'"run_start"' in text and any(
-        event.get("key") == "run_start" for event in events_in(text)
+    return any(event.begins for event in run_events(text))
+
+
+def begins_run(text: bytes) -> bool:
+    """Whether a text holds the line that begins a run, or one that says how it is configured."""
+    return has_begun(text) or (
+        b'"configuration"' in text
+        and any(event.get("key") == "configuration" for event in events_in(text))
     )
 
 
 def has_ended(text: bytes) -> bool:
     """Whether a text holds the line that ends a run that went well."""
-    return b'"run_stop"' in text and _GOOD in map(_status, events_in(text))
-
-
-def run_stamps(text: bytes) -> Iterator[tuple[bool, float]]:
-    """When runs begin, and when they end well, by a text.
-
-    Yields:
-        Whether a run begins, and the seconds on the log's clock.
-    """
-    if b"run_st" not in text:
-        return
-    for match in _RUN.finditer(text):
-        begins = match["event"] == b"start"
-        if begins or _WENT_WELL.search(match["rest"]):
-            yield begins, float(match["unix"] or 0) or float(match["ms"] or 0) / 1000
+    return any(event.status == GOOD for event in run_events(text))
 
 
 def stopped_as(text: bytes) -> str:
     """The status with which a run stopped that did not go well; empty if a text says none."""
-    if b'"run_stop"' not in text:
-        return ""
-    said = map(_status, events_in(text))
-    return next((status for status in said if status not in ("", _GOOD)), "")
+    said = (event.status for event in run_events(text))
+    return next((status for status in said if status not in ("", GOOD)), "")
 
 
-def _status(event: Mapping[str, Any]) -> str:
-    """What an event says of how its run stopped; empty if it says nothing."""
-    metadata = event.get("metadata")
-    if event.get("key") != "run_stop" or not isinstance(metadata, dict):
-        return ""
-    return str(metadata.get("status") or "")[:_LONGEST_STATUS]
-
-
-@marked(b"global_batch_size")
 def facts_in(text: bytes) -> Iterator[Fact]:
     """What MLLOG lines in a text say about the run, whichever format the log has."""
     if b"global_batch_size" not in text:

@@ -15,7 +15,7 @@ FactName = Literal[
     "parallel", "global_batch", "epoch_samples", "epoch_trained", "sample_tokens",
     "samples_per_token", "iterations", "print_every", "system", "framework",
     "variant", "device", "input", "data_set", "together", "forward_only", "load_only", "proof",
-    "run_start", "run_stop", "run_span", "hosts", "start_loss", "unconfigured", "gave_up",
+    "run_start", "run_stop", "run_span", "hosts", "start_loss", "unconfigured",
     "sample", "token", "epoch_batches",  # what a step may be, beside other facts; nobody gives these
 ]  # fmt: skip
 FACT_NAMES: tuple[FactName, ...] = get_args(FactName)
@@ -40,7 +40,6 @@ NAMES = {
     "epoch_samples": "number of samples in an epoch",
     "epoch_trained": "number of samples trained in an epoch",
     "sample_tokens": "number of tokens in a sample",
-    "samples_per_token": "number of samples in a token",
     "iterations": "number of iterations",
     "print_every": "number of iterations between two lines",
     "run_start": "start of the run",
@@ -49,7 +48,7 @@ NAMES = {
     "start_loss": "first batch's loss without dropout",
     "load_only": "seconds of loading alone",
 }
-"""What people call the facts, where it is not the name."""
+"""The display names of facts, where these are not the name itself."""
 
 _PRODUCTS: tuple[tuple[FactName, tuple[FactName, ...]], ...] = (
     ("world_size", ("nodes", "devices_per_node")),
@@ -74,12 +73,12 @@ LARGEST = {"nodes": 10**6, "devices_per_node": 10**4}
 LARGEST_FACT = 10**15
 
 AMP_IN_BF16 = "amp in bf16"
-"""What a log says that was asked for amp, which was bf16 there."""
+"""The precision of a log that was asked for amp, and computed in bf16."""
 _ALSO = {"amp": {"fp16"}, AMP_IN_BF16: {"amp", "bf16"}}
-"""Precisions that another teller may mean by other words."""
+"""Other words for a precision, which another source may use."""
 
 LOG = "the log"
-"""The first teller."""
+"""The first source of facts."""
 
 Name = FactName | Setting
 Value = Any
@@ -93,25 +92,25 @@ def is_fact(name: str) -> TypeGuard[Name]:
 
 
 class Known(NamedTuple):
-    """The value of a fact, and who says so."""
+    """The value of a fact, and its source."""
 
     value: Value
     teller: str
 
 
 def called(name: str) -> str:
-    """What people call a fact."""
+    """The display name of a fact."""
     return NAMES.get(name, name.replace("_", " "))
 
 
 class Facts:
-    """The facts about one run, as several tellers give them."""
+    """The facts about one run, as several sources give them: the log, a record, a path."""
 
     def __init__(self, *, accumulates: bool = False) -> None:
         """Begin with nothing known.
 
         Args:
-            accumulates: whether a step may be several batches, so that somebody must say how many.
+            accumulates: whether a step may be several batches, so that a source must say how many.
         """
         self._known: dict[Name, Known] = {}
         self._disputed: dict[Name, tuple[Known, Known]] = {}
@@ -119,13 +118,13 @@ class Facts:
         self._accumulates = accumulates
 
     def add(self, teller: str, facts: Iterable[Fact]) -> "Facts":
-        """Take what one teller says: a log, a record, a path; a value of None says nothing.
+        """Add the facts of one source, the teller; a value of None says nothing.
 
-        If a teller contradicts itself on a fact that has an option, another one may decide which
+        If a source contradicts itself on a fact that has an option, another source may decide which
         value is right.
 
         Raises:
-            Refused: a fact is already known from another teller, with another value; the message
+            Refused: a fact is already known from another source, with another value; the message
                 names both. Or a value is impossibly large.
             KeyError: there is no such fact.
         """
@@ -142,7 +141,7 @@ class Facts:
         """Check that what is known fits together.
 
         Raises:
-            Refused: a teller contradicts itself, and no other decides; the run was no training; or
+            Refused: a source contradicts itself, and no other decides; the run was no training; or
                 the global batch is not made of as many batches as are accumulated.
         """
         for name, (old, new) in self._disputed.items():
@@ -167,36 +166,39 @@ class Facts:
             )
 
     def get(self, name: Name) -> Value:
-        """A fact, or None if nobody said it."""
+        """A fact, or None if no source gives it."""
+        if name == "samples_per_token":
+            tokens = self.get("sample_tokens")
+            return 1 / tokens if tokens else None
         known = self._known.get(name)
         return known.value if known else None
 
     def tellers(self) -> dict[Name, str]:
-        """Who said each fact that is known, by its name."""
+        """The source of each fact that is known, by the fact's name."""
         return {name: known.teller for name, known in self._known.items()}
 
     def need(self, name: Name) -> Value:
         """A fact.
 
         Raises:
-            Refused: nobody said it; the message names the options that do.
+            Refused: no source gives it; the message names the options that do.
         """
         if name not in self._known:
             raise Refused("unknown", self._missing(name))
         return self._known[name].value
 
     def _missing(self, name: Name) -> str:
-        """Why a fact is not known, and which options say what lacks."""
+        """The message that a fact is not known, with the options that give what is missing."""
         lacking: list[Name] = self._lacking_of_batch() if name == "global_batch" else [name]
         ways: list[list[Name]] = [lacking]
         if name == "global_batch" and lacking != ["accumulation"]:
-            ways.append([name, *(one for one in lacking if one == "accumulation")])
+            ways.append([name, *(fact for fact in lacking if fact == "accumulation")])
         listed = list(filter(None, map(_listed, ways)))
         hint = f"; allowed: {', or '.join(listed)}" if listed else ""
         return f"the {called(name)} is not known: neither log, record nor path says it{hint}"
 
     def _lacking_of_batch(self) -> list[Name]:
-        """The factors of the global batch that nobody said."""
+        """The factors of the global batch that no source gives."""
         replicas = {"world_size", "replicas"} & self._known.keys()
         if {"update_batch", "node_batch"} & self._known.keys():
             return [] if replicas else ["world_size"]
@@ -222,35 +224,35 @@ class Facts:
         self._disputed[name] = self._known.pop(name), new
 
     def _decide(self, name: Name, new: Known) -> None:
-        """Take one of the values that another teller gives for the same fact.
+        """Choose among the values of a source that contradicts itself by what another source says.
 
-        Nobody says for a log what it trained: of a fact without an option, no value is taken.
+        Of a fact without an option, no value is chosen: only the log can say what it trained.
         """
-        told = self._disputed[name]
-        if new.teller == told[0].teller or name not in _OPTIONS:
+        disputed = self._disputed[name]
+        if new.teller == disputed[0].teller or name not in _OPTIONS:
             return
-        if new.value not in (told[0].value, told[1].value):
-            raise Refused("contradiction", _contradiction(name, told[0], new))
+        if new.value not in (disputed[0].value, disputed[1].value):
+            raise Refused("contradiction", _contradiction(name, disputed[0], new))
         del self._disputed[name]
         self._known[name] = new
-        self._overruled |= {(name, one) for one in told}
+        self._overruled |= {(name, known) for known in disputed}
 
     def _multiply(self, name: FactName, factors: tuple[FactName, ...]) -> None:
         """Derive a product, if all factors are known.
 
-        Unless somebody says otherwise, each device holds a replica, and accumulation is 1 if the
-        log's format knows of none.
+        Unless a source says otherwise, each device holds a replica, and accumulation is 1 if the
+        log's format has none.
         """
         known: list[Known | None] = [self._known.get(factor) for factor in factors]
         if "replicas" in factors and known[0] is None:
             known[0] = self._known.get("world_size")
         if "accumulation" in factors and known[-1] is None and not self._accumulates:
             known.pop()
-        all_known = [one for one in known if one is not None]
+        all_known = [factor for factor in known if factor is not None]
         if len(all_known) < len(known):
             return
-        tellers = " and ".join(dict.fromkeys(one.teller for one in all_known))
-        self._put(name, Known(prod(one.value for one in all_known), tellers))
+        tellers = " and ".join(dict.fromkeys(factor.teller for factor in all_known))
+        self._put(name, Known(prod(factor.value for factor in all_known), tellers))
 
 
 def _agree(name: str, one: Any, other: Any) -> bool:  # noqa: ANN401 - values of facts
@@ -265,17 +267,17 @@ def _contradiction(name: str, old: Known, new: Known) -> str:
 
 
 def shown(value: Value) -> object:
-    """A fact's value for people: a switch is on or off."""
+    """A fact's value as it is shown: a switch is on or off."""
     return {True: "on", False: "off"}[value] if isinstance(value, bool) else value
 
 
 def _listed(facts: Iterable[Name]) -> str:
-    """The options that say some facts, which are wanted together; empty if there are none."""
+    """The options that give some facts together; empty if there are none."""
     return " and ".join(dict.fromkeys(_OPTIONS[fact] for fact in facts if fact in _OPTIONS))
 
 
 def facts_in_path(path: PurePath | str) -> list[Fact]:
-    """What DLPerf's naming says: `<N>n<G>g/<model>_b<B>_<precision>_<repeat>.log`."""
+    """The facts in a path that follows DLPerf's naming: `<N>n<G>g/<model>_b<B>_<precision>_<repeat>.log`."""
     path = PurePath(path)
     facts: list[Fact] = []
     if topology := TOPOLOGY.fullmatch(path.parent.name):

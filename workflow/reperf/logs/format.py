@@ -1,11 +1,12 @@
 """What a log format is, and what a record of a log holds."""
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Flag, auto
 from functools import cached_property, partial
-from itertools import chain
+from math import gcd
 from re import _constants, _parser  # type: ignore[attr-defined]  # private, and without types
 from typing import Any, NamedTuple
 
@@ -50,7 +51,7 @@ class Record(NamedTuple):
     fault: str = ""
     """Why the line cannot be of one run of the format's program; empty if it may be."""
     facts: tuple[Fact, ...] = ()
-    """What the line says about its run, such as its batch."""
+    """What the line says about its run, such as its batch; all lines of a window must agree."""
     counts: tuple[tuple[str, float], ...] = ()
     """What all ranks have trained on so far, by its name: samples, tokens; also SKIPPED and WAITED."""
 
@@ -71,27 +72,17 @@ class Estimate(NamedTuple):
 Read = Callable[[re.Match[bytes], tuple[int, ...]], Record | None]
 """Makes a record from a match and the rank of its line; None if the match is no record."""
 
-
-@dataclass(frozen=True)
-class Finder:
-    """Finds facts in a text, and says in which lines."""
-
-    find: Callable[[bytes], Iterable[Fact]]
-    marks: tuple[bytes, ...]
-    """Bytes one of which is in every line on which the facts depend."""
-
-    def __call__(self, text: bytes) -> Iterable[Fact]:
-        """The facts in a text."""
-        return self.find(text)
+Published = Callable[[Sequence[Record], Facts], Estimate]
+"""A published extractor's method; its docstring says what it does."""
 
 
-def marked(*marks: bytes) -> Callable[[Callable[[bytes], Iterable[Fact]]], Finder]:
-    """A decorator that says by which bytes a finder's lines are known."""
-    return lambda find: Finder(find, marks)
+Finder = Callable[[bytes], Iterable[Fact]]
+"""Finds facts in a text."""
 
 
-no_facts = Finder(lambda _text: (), ())
-"""The log says nothing about its run."""
+def no_facts(_text: bytes) -> Iterable[Fact]:
+    """The log says nothing about its run."""
+    return ()
 
 
 SKIPPED = "skipped steps"
@@ -100,13 +91,8 @@ WAITED = "waited"
 """Likewise: for how many seconds the measured rank has waited for its next batch so far."""
 
 
-def no_counts(_text: bytes) -> Mapping[str, float]:
-    """The log counts nothing but iterations."""
-    return {}
-
-
 class Prints(Flag):
-    """What is odd about a program's lines."""
+    """What is special about a program's lines."""
 
     REPEATS = auto()
     """An iteration's number, or the one before it, is printed again after a skipped step, as loss
@@ -118,16 +104,24 @@ class Prints(Flag):
     """The seconds of an iteration that a line prints beside its time stamp leave out waiting for input: an
     iteration may take longer, and never less."""
     EVENLY = auto()
-    """Each line covers the iterations since the previous line, at a fixed interval."""
+    """Each line covers the iterations since the previous line, at a fixed interval, and prints their mean
+    time, or what `remembering=durations_since(..)` says."""
+    STEPS = auto()
+    """An iteration is a step of the optimizer, which may be several batches whose gradients are summed.
+    The log is refused unless it, or the user, says how many."""
+    BATCHES = auto()
+    """An iteration is a batch, also where gradients of several are accumulated."""
+    RUN_START = auto()
+    """A run begins with MLLOG's `run_start`, or with its `configuration`: where these are, and nowhere
+    else, another run begins."""
+    RUN_STOP = auto()
+    """The last line of a run that went well is MLLOG's `run_stop`."""
     IN_TWO_LINES = auto()
     """The step number and its time are on separate lines. Before a gap, a time may belong to a later
     step."""
 
 
-_NOTHING_ODD = Prints(0)
-NOTES = ("counting", "timing", "speed_of", "extractor")
-"""What the log counts, and from which number; where the times are from; of how many devices the printed
-speed is; what the published extractor does."""
+NOTHING_ODD = Prints(0)
 
 
 @dataclass(kw_only=True, eq=False)  # each is equal to itself alone
@@ -136,7 +130,8 @@ class Format:
 
     Attributes:
         name: as given to `reperf measure --format`.
-        system: the system whose logs these are: a folder of workflow/systems/, or another id.
+        system: the system whose logs these are: a folder of workflow/systems/, or another id; left
+            out, the name.
         marker: bytes that are in every record, and seldom elsewhere. Only lines that hold them are
             read.
         signs: hints, for a marker that logs of other formats hold, too: one of these is in a log of
@@ -148,32 +143,23 @@ class Format:
         read: makes a record from a match, if named groups are not enough.
         remembering: makes such a function for one log, if it must remember earlier lines.
         rate_times: facts by which the printed speed is multiplied to give samples/s of all ranks.
-        accumulates: True if a step may be several batches whose gradients are summed. The log is
-            refused unless it, or the user, says how many.
         evaluates: regular expression of what the program prints about an evaluation between two
             iterations, besides MLLOG lines. How long the evaluation took is not known.
         step_is: what one printed iteration counts: a fact that gives its samples, "sample", or "token"
             (1 / "sample_tokens"); "epoch_batches" are the whole batches that hold an epoch. List
             several if only the log can tell: the printed speed then decides.
         facts: finds what the text before the first record says about the run.
-        tells: finds what a record itself says about the run. All records of a window must agree.
-        counts: finds what a record says that all ranks have trained on so far: samples, tokens or
-            anything else, by its name; also SKIPPED and WAITED.
-        ended: True of a text that says that the run ended well; None if the format has no such line.
-        closes: finds what such a text says about the run besides.
-        begins: True of a text that says that a run begins; None if the format has no such line.
         untimed: why records have no time, if they have none.
-        yields: precedence: if several formats match, the one with the lowest value wins. Progress bars
+        precedence: if several formats match, the one with the lowest value wins. Progress bars
             stand in logs of many programs, and MLLOG lines beside a program's own.
         counts_from: the number of the first iteration.
         unit: of the throughput; None if the workload decides.
         published: the published extractor's method; None if there is none.
-        prints: what is odd about the lines.
-        notes: what docs/log-formats.md says of it, where the other fields do not: one of NOTES -> words.
+        prints: what is special about the lines.
     """
 
     name: str
-    system: str
+    system: str = "{name}"
     marker: bytes
     pattern: str
     signs: tuple[bytes, ...] = ()
@@ -181,22 +167,15 @@ class Format:
     read: Read | None = None
     remembering: Callable[["Format"], Read] | None = None
     rate_times: tuple[Name, ...] = ()
-    accumulates: bool = False
     evaluates: bytes | None = None
     step_is: tuple[Name, ...] = ("global_batch",)
     facts: Finder = no_facts
-    tells: Callable[[bytes], Iterable[Fact]] = no_facts
-    counts: Callable[[bytes], Mapping[str, float]] = no_counts
-    ended: Callable[[bytes], bool] | None = None
-    closes: Callable[[bytes], Iterable[Fact]] = no_facts
-    begins: Callable[[bytes], bool] | None = None
     untimed: str = "the log prints neither time stamps nor durations"
-    yields: int = 0
+    precedence: int = 0
     counts_from: int = 1
     unit: str | None = "samples/s"
-    published: Callable[[Sequence[Record], Facts], Estimate] | None = None
-    prints: Prints = _NOTHING_ODD
-    notes: Mapping[str, str] = field(default_factory=dict)
+    published: Published | None = None
+    prints: Prints = NOTHING_ODD
     milliseconds: bool = field(init=False)
     """Whether the groups `duration` and `pace` are in milliseconds."""
     mean_durations: bool = field(init=False)
@@ -204,12 +183,12 @@ class Format:
     a second clock."""
 
     def __post_init__(self) -> None:
-        """Check the names in the pattern and of the notes.
+        """Check the names in the pattern.
 
         Raises:
-            ValueError: a part is not one of PARTS or CLOCKS, a group is not one that is read, or a
-                note is not one of NOTES.
+            ValueError: a part is not one of PARTS or CLOCKS, or a group is not one that is read.
         """
+        self.system = self.system.format(name=self.name)
         parts = _PART.findall(self.pattern)
         for part in parts:
             if part not in PARTS and part not in CLOCKS:
@@ -226,8 +205,6 @@ class Format:
                         f"{self.name}: nothing reads a group named {group}"
                         f"{did_you_mean(group, GROUPS)}; allowed: {', '.join(GROUPS)}"
                     )
-        if unknown := set(self.notes) - set(NOTES):
-            raise ValueError(f"{self.name}: notes has {unknown}; allowed: {', '.join(NOTES)}")
         self.milliseconds = "MILLISECONDS" in parts or "PACE_MS" in parts
         has_duration = "DURATION" in parts or "MILLISECONDS" in parts
         self.mean_durations = has_duration and self.clock is not None
@@ -255,22 +232,16 @@ class Format:
         return re.search(self.evaluates, text) is not None
 
     @property
-    def completes(self) -> bool:
-        """Whether `complete` adds anything to a record."""
-        return self.tells is not no_facts or self.counts is not no_counts
-
-    def complete(self, record: Record) -> Record:
-        """A record with what its text says about its run, and with what it counts."""
-        counts = self.counts(record.text).items()
-        return record._replace(
-            facts=tuple(self.tells(record.text)),
-            counts=tuple((name, count) for name, count in counts if isinstance(count, int | float)),
-        )
+    def remembers(self) -> bool:
+        """Whether its reader must see all lines, in their order."""
+        return self.remembering is not None or Prints.EVENLY in self.prints
 
     def reader(self) -> Read:
         """A function that reads the matches of one log."""
         if self.remembering is not None:
             return self.remembering(self)
+        if Prints.EVENLY in self.prints:
+            return durations_since()(self)
         return self.read or partial(read_groups, self)
 
 
@@ -278,7 +249,7 @@ def read_groups(
     log_format: Format,
     match: re.Match[bytes],
     rank: tuple[int, ...],
-    covered: Callable[[tuple[int, ...], int], tuple[int, int]] | None = None,
+    covered: Callable[[re.Match[bytes], tuple[int, ...]], tuple[int, int]] | None = None,
 ) -> Record | None:
     """Make a record from the named groups of a match.
 
@@ -286,8 +257,8 @@ def read_groups(
         log_format: the log's format.
         match: of a line.
         rank: from the labels of the line.
-        covered: gives, for a rank and an iteration, how many iterations the line covers, and by
-            what its duration is multiplied; None: the line says the first, and nothing is.
+        covered: gives, for a match and its rank, how many iterations the line covers, and by what
+            its duration is multiplied; None: the line says the first, and nothing is.
     """
     found = match.groupdict()
     stamp, duration, rate = found.get("time"), found.get("duration"), found.get("rate")
@@ -302,7 +273,7 @@ def read_groups(
     if labelled := found.get("rank"):
         rank = (*rank, int(labelled))
     if covered is not None:
-        span, times = covered(rank, iteration)
+        span, times = covered(match, rank)
     unit = 0.001 if log_format.milliseconds else 1.0
     seconds = unit * times
     pace = pace_of(found)
@@ -314,12 +285,99 @@ def read_groups(
         duration=float(duration) * seconds if duration else None,
         span=span,
         tick=tick(written) * (1.0 if stamp else seconds) if written else 0.0,
-        rate=float(rate) if rate else None,
+        rate=float(rate.replace(b",", b"")) or None if rate else None,
         pace=pace * unit if pace else None,
         text=match[0],
         batch=batches_of(match) if "batch" in found else None,
         fault=beyond(iteration, found.get("total")),
+        facts=(
+            *((name, value) for name in _FACTS if (value := _number(found.get(name)))),
+            *((("accumulation", 1),) if Prints.BATCHES in log_format.prints else ()),
+        ),
+        counts=tuple(
+            (name, count)
+            for group, name in _COUNTS.items()
+            if (count := _number(found.get(group))) is not None
+        ),
     )
+
+
+def _number(written: bytes | None) -> int | None:
+    """A whole number, of which commas may part the thousands."""
+    return int(written.replace(b",", b"")) if written else None
+
+
+class Spans:
+    """How many iterations each line of one rank covers, whose time is that since the line before.
+
+    The lines do not say it, but their program prints at the multiples of a fixed interval, which
+    therefore divides the number of each line and the distance between any two. So a missing line is a
+    hole in the run, and its time is not taken from the next one.
+    """
+
+    def __init__(self, before: int = 0) -> None:
+        """Begin before the first line.
+
+        Args:
+            before: how many iterations before a multiple of its interval the program prints.
+        """
+        self._before = before
+        self._first: int | None = None
+        self._newest = self._interval = 0
+
+    def of(self, iteration: int) -> int | None:
+        """How many iterations the next line covers: 0 if lines were missing, None of the first."""
+        if self._first is None or iteration <= self._first:
+            self._first = self._newest = iteration
+            self._interval = 0
+            return None
+        if iteration <= self._newest:  # printed again
+            return self._interval
+        interval = gcd(self._interval, iteration - self._newest, iteration + self._before)
+        # Lines were missing so far: what the previous ones covered was less than it seemed.
+        shrank = interval < self._interval
+        self._newest, self._interval = iteration, interval
+        return 0 if shrank else interval
+
+
+def durations_since(
+    *,
+    of_all: bool = False,
+    before: int = 0,
+    newest: int | None = None,
+    within_epochs: bool = False,
+) -> Callable[[Format], Read]:
+    """A maker of readers for one log, as `Format.remembering` wants it.
+
+    Args:
+        of_all: whether `duration` is the time of all iterations since the line before, not their
+            mean.
+        before: how many iterations before a multiple of its interval the program prints.
+        newest: the iterations of which it is the mean, if those are always as many: a line that
+            stands for others tells no time.
+        within_epochs: whether it begins again with each epoch, by the group `batch`.
+    """
+
+    def remembering(log_format: Format) -> Read:
+        spans: defaultdict[tuple[int, ...], Spans] = defaultdict(partial(Spans, before))
+
+        def covered(match: re.Match[bytes], rank: tuple[int, ...]) -> tuple[int, int]:
+            span = spans[rank].of(int(match["iteration"]))
+            if span is None:  # a mean tells the time of the last iteration, at least
+                span = 0 if of_all else 1
+            if within_epochs:
+                span = min(span, int(match["batch"]))
+            return span, 1 if of_all else span
+
+        def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+            record = read_groups(log_format, match, rank, covered)
+            if record is None or newest in (None, record.span) or record.span == 1:
+                return record
+            return record._replace(duration=None)
+
+        return read
+
+    return remembering
 
 
 def batches_of(match: re.Match[bytes]) -> int:
@@ -364,10 +422,19 @@ PARTS = {
     "PACE": rf"(?P<pace>{_DECIMAL})",  # seconds an iteration
     "PACE_MS": rf"(?P<pace>{_DECIMAL})",
     "PACES": rf"(?P<paces>{_DECIMAL})",  # iterations a second
+    "THOUSANDS": r"(?P<rate>\d[\d,]{0,18})",  # a speed such as 807,569
+    "SAMPLES": r"(?P<samples>\d{1,15})",  # that all devices have trained on so far
+    "TOKENS": r"(?P<tokens>\d[\d,]{0,18})",  # likewise
+    "SKIPPED": r"(?P<skipped>\d{1,12})",  # steps that loss scaling skipped so far
+    "GLOBAL_BATCH": r"(?P<global_batch>\d{1,9})",
+    "BATCH_SIZE": r"(?P<batch_size>\d{1,9})",  # of each device
     "NUMBER": r"[-+.\w]{1,40}",  # any that does not matter, nan and inf included
     "END": r"(?=\s)",  # white space follows: what was written last is not cut off
 }
 """What a pattern may name in braces, so that it shows what the line looks like."""
+_FACTS: tuple[Name, ...] = ("global_batch", "batch_size")
+_COUNTS = {"samples": "samples", "tokens": "tokens", "skipped": SKIPPED}
+"""The groups of what a record says about its run, and of what it counts, by the count's name."""
 GROUPS = tuple(dict.fromkeys(["time", *re.findall(r"\(\?P<(\w+)>", "".join(PARTS.values()))]))
 """The named groups that are read if a format does not read its matches itself."""
 CLOCKS = {
@@ -393,10 +460,9 @@ def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
     for name, several in patterns.items():
         if not is_fact(name):
             raise KeyError(name)
-        for one in [several] if isinstance(several, str) else several:
-            compiled.append((re.compile(one.encode()), literals_in(one), name))
+        for text in [several] if isinstance(several, str) else several:
+            compiled.append((re.compile(text.encode()), literals_in(text), name))
 
-    @marked(*chain.from_iterable(marks for _, marks, _ in compiled))
     def find(head: bytes) -> Iterator[Fact]:
         for pattern, marks, name in compiled:
             # This is several times as fast as to search for the pattern.
@@ -425,18 +491,3 @@ def _longest_literal(parts: Iterable[tuple[Any, Any]]) -> bytes:
         else:
             found.append("")
     return max(found, key=len).encode()
-
-
-def counts_by(patterns: Mapping[str, str]) -> Callable[[bytes], dict[str, int]]:
-    """A finder of what a record says that all ranks have trained on so far.
-
-    Args:
-        patterns: regular expression whose first group is the number -> name of what is counted.
-    """
-    compiled = [(re.compile(text.encode()), name) for text, name in patterns.items()]
-
-    def find(record: bytes) -> dict[str, int]:
-        found = ((name, pattern.search(record)) for pattern, name in compiled)
-        return {name: int(match[1]) for name, match in found if match}
-
-    return find

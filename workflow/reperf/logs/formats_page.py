@@ -3,17 +3,23 @@
 python -m reperf.logs.formats_page docs/log-formats.md writes them anew, and leaves the text around.
 """
 
+import ast
+import inspect
+import pkgutil
 import re
 import sys
+from functools import cache
 from importlib import import_module
+from itertools import pairwise
 from pathlib import Path
 
 from reperf.files import whole_file
-from reperf.logs.format import NOTES, Format
-from reperf.logs.formats import formats, mlperf
+from reperf.logs import formats as package
+from reperf.logs.format import Format, Prints
+from reperf.logs.formats import formats
 
 LINES = ("format", "a line that identifies it")
-METHODS = ("format", "counts from", "time from", "speed of", "published method")
+METHODS = ("format", "counts from", "time from", "published method")
 """The heads of the two tables."""
 
 
@@ -29,34 +35,45 @@ def with_tables(page: str) -> str:
     return page
 
 
-def shown(name: str) -> list[str]:
-    """The lines that a format's module shows in its docstring, or lists as LINES."""
-    if name in mlperf.LINES:
-        return [mlperf.LINES[name]]
-    words = import_module(f"reperf.logs.formats.{name.replace('-', '_')}").__doc__ or ""
-    return [line.strip() for line in words.splitlines() if line.startswith("    ")]
+@cache
+def docstrings() -> dict[str, str]:
+    """The docstring of each format, by its name: the text after its definition, or its module's."""
+    found = {}
+    for file in pkgutil.iter_modules(package.__path__):
+        module = import_module(f"{package.__name__}.{file.name}")
+        tree = ast.parse(inspect.getsource(module))
+        for node, after in pairwise([*tree.body, None]):
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            value = vars(module).get(node.targets[0].id)
+            if isinstance(value, Format):
+                text = isinstance(after, ast.Expr) and ast.literal_eval(after.value)
+                found[value.name] = text or module.__doc__ or ""
+    return found
 
 
 def _lines(log_format: Format) -> tuple[str, ...]:
+    shown = re.findall(r"^ {4} *(.+)", docstrings()[log_format.name], re.M)
     # A bar ends a cell of a table even within code.
-    lines = (re.sub(r"\|", r"\\|", line.expandtabs(1)) for line in shown(log_format.name))
+    lines = (re.sub(r"\|", r"\\|", line.rstrip().expandtabs(1)) for line in shown)
     return f"`{log_format.name}`", "<br>".join(f"`{line}`" for line in lines)
 
 
 def _methods(log_format: Format) -> tuple[str, ...]:
-    known = {
-        "counting": str(log_format.counts_from),
-        "timing": "time stamps" if log_format.clock else "nothing: refused",
-        "speed_of": _speed(log_format),
-        "extractor": "none",
-    }
-    return f"`{log_format.name}`", *(log_format.notes.get(name, known[name]) for name in NOTES)
+    published = (log_format.published.__doc__ or "") if log_format.published else "none"
+    own = log_format.system == "mlperf" and log_format.step_is[0] == "global_batch"
+    counts = "the log's own counts" if own else str(log_format.counts_from)
+    return f"`{log_format.name}`", counts, _times(log_format), published.splitlines()[0]
 
 
-def _speed(log_format: Format) -> str:
-    if "rate" not in log_format.line.groupindex:
-        return "none"
-    return "each device" if "world_size" in log_format.rate_times else "all"
+def _times(log_format: Format) -> str:
+    if log_format.clock:
+        return log_format.clock.title
+    if "duration" not in log_format.line.groupindex:
+        return "nothing: refused"
+    if Prints.EVENLY in log_format.prints:
+        return "the mean time of an iteration since the previous line"
+    return "printed durations"
 
 
 def _row(cells: tuple[str, ...]) -> str:

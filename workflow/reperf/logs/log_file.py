@@ -10,7 +10,6 @@ import gzip
 import lzma
 import os
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from tempfile import SpooledTemporaryFile
@@ -22,9 +21,8 @@ SMALLEST_CHUNK = 1 << 16
 LARGEST_CHUNK = 1 << 20
 LONGEST_LINE = 1 << 20
 """Bytes: no log has longer lines; they are cut there."""
-LONGEST_GAP = 1 << 22
-"""Bytes of text between two records that are looked at as they stand. Of more, the newest are, and
-of the others the lines that hold events."""
+BEGINNING = 1 << 22
+"""Bytes within which a log shows its format, and whether it has colours."""
 GROWTH = 200
 """How many times its size a compressed log may unpack to; logs seldom reach 30."""
 FREE_GROWTH = 1 << 26
@@ -120,7 +118,9 @@ def opened(stream: IO[bytes] | LogFile) -> LogFile:
         if start.startswith(sign):
             try:
                 stream = copy_of(unpacks(stream), max(FREE_GROWTH, GROWTH * size))
-            except _damage() as error:
+            except (Refused, MemoryError):
+                raise
+            except Exception as error:  # each unpacker has errors of its own
                 raise Refused("no-text", f"it is no whole {name} file: {error}") from None
             break
     return _without_colours(LogFile(stream))
@@ -142,7 +142,7 @@ def copy_of(stream: Readable, most: int) -> IO[bytes]:
 
 def _without_colours(log: LogFile) -> LogFile:
     """A log without colours: whoever colours lines does so from the beginning."""
-    if _ESCAPE not in log.part(0, min(LONGEST_GAP, log.size)):
+    if _ESCAPE not in log.part(0, min(BEGINNING, log.size)):
         return log
     copy = SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - it goes with the log
     for _, chunk in log.chunks():
@@ -152,27 +152,12 @@ def _without_colours(log: LogFile) -> LogFile:
 
 def _zstd(stream: IO[bytes]) -> Readable:
     try:
-        return import_module("compression.zstd").ZstdFile(stream)  # of Python 3.14 and later
-    except ImportError:
-        pass
-    try:
         zstandard = import_module("zstandard")
     except ImportError:
         raise Refused(
             "no-text", "it is compressed by zstd: run `pip install zstandard`, or unpack it first"
         ) from None
     return zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True)
-
-
-def _damage() -> tuple[type[Exception], ...]:
-    """What the unpackers raise of damaged files."""
-    found: list[type[Exception]] = [OSError, EOFError, zlib.error, lzma.LZMAError]
-    for module in ("compression.zstd", "zstandard"):
-        try:
-            found.append(import_module(module).ZstdError)
-        except ImportError:
-            continue
-    return tuple(found)
 
 
 _PACKERS: dict[bytes, tuple[str, Callable[[Any], Readable]]] = {

@@ -5,30 +5,30 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 
-from reperf.errors import ReperfError
 from reperf.logs.clock import MILLISECONDS, UNIX, Clock
 from reperf.logs.events import (
+    GOOD,
     Evaluated,
     Phase,
+    begins_run,
     evaluated_in,
     facts_in,
     has_begun,
-    run_stamps,
+    has_ended,
+    run_events,
     stopped_as,
 )
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Prints, Record
-from reperf.logs.log_file import LONGEST_GAP, LogFile
+from reperf.logs.log_file import LogFile
 from reperf.logs.scan import OF_RUN, lines_of_rank, scan
 
 MOST_RECORDS = 1 << 17
 """How many records of one run are kept: a window that needs more is measured nowhere."""
+MOST_TEXT = 1 << 26
+"""Bytes of text between two records that are looked at, in all or half of them at either end."""
 MOST_LATER = 1 << 14
 """How many records after the window are kept."""
-MOST_EVENTS = 1 << 26
-"""Bytes of lines with events between two records."""
-_MARKS = (b"_start", b"_stop", b"eval_accuracy", b"global_batch_size")
-"""One of these is in every line from which events are learnt: evaluations, starts, ends, batches."""
 
 
 @dataclass
@@ -37,14 +37,14 @@ class LoggedRun:
 
     Attributes:
         facts: what the text before the first record says, and what MLLOG lines after it say.
-        ends: the first and the last of the records after which the log says that the run came to
-            its end; None if the format does not say.
+        ends: the first and the last of the records after which the log says that the run ended;
+            None if the format does not say.
         last: records after this iteration are not needed.
-        records: those that matter, in the log's order: of the measured rank, or of all ranks.
+        records: the needed records, in the log's order: of the measured rank, or of all ranks.
         later: those of the measured rank and the first epoch after them, as many as are read, and
-            no more than MOST_LATER; without their text, unless it says facts.
-        ended_elsewhere: whether another rank says that the run came to its end.
-        stopped_as: how the run stopped by the log, if it did not go well; else empty.
+            no more than MOST_LATER; without their text.
+        ended_elsewhere: whether another rank says that the run ended.
+        stopped_as: the status of a run that did not end well, by the log; else empty.
         begun_again: the record before which the log says that another run begins; None: nowhere.
         restarts: the iterations before which the program says again what it says before its first.
         unlabelled: the first record without a launcher's label after one that has one, or None.
@@ -97,7 +97,7 @@ class LoggedRun:
         return hash(record) in self._seen or not (lower or record.rank == self.newest.rank)
 
     def add(self, record: Record, evaluated: Evaluated, phase: Phase) -> None:
-        """Take one more record of the measured rank, which is the lowest that prints.
+        """Add a record of the measured rank, which is the lowest that prints.
 
         Args:
             record: one that the run does not ignore.
@@ -122,43 +122,46 @@ class LoggedRun:
                 return
             self.records.append(_after(evaluated, record))
         elif len(self.later) < MOST_LATER and record.epoch == self.records[0].epoch:
-            text = record.text if record.facts else b""
-            self.later.append(_after(evaluated, record)._replace(text=text))
+            self.later.append(_after(evaluated, record)._replace(text=b""))
         else:
             return
         self._seen.add(hash(record))
 
     def add_of_any_rank(self, record: Record) -> None:
-        """Take one more record of any rank; one that appears twice is taken twice."""
+        """Add a record of any rank; a record that appears twice is added twice."""
         self.newest = record
         self.overflow = len(self.records) >= MOST_RECORDS
         if not self.overflow:
             self.records.append(record)
 
-    def take_time(self, text: bytes) -> None:
-        """Take when the run began and ended by a text; what follows its end is of another run."""
-        for begins, seconds in run_stamps(text):
-            if begins and not self.trained:
-                self.began.add(seconds)
-            elif not begins and self.began:
-                self.trained.add(seconds)
+    def note_times(self, text: bytes) -> None:
+        """Note when the run began and ended by a text; what follows its end is of another run."""
+        for event in run_events(text):
+            if event.seconds is None:
+                continue
+            if event.begins and not self.trained:
+                self.began.add(event.seconds)
+            elif event.status == GOOD and self.began:
+                self.trained.add(event.seconds)
 
-    def hear_of_end(self, text: bytes, log_format: Format) -> None:
-        """Take what a text after the newest record says of how the run ended, if it says that."""
-        if log_format.ended is None:
+    def note_end(self, text: bytes, log_format: Format) -> None:
+        """Note what a text after the newest record says of how the run ended, if it says that."""
+        if Prints.RUN_STOP not in log_format.prints:
             return
-        if log_format.ended(text):
+        if has_ended(text):
             assert self.newest
             rank = self.newest.rank
-            if not rank or log_format.ended(lines_of_rank(text, rank)):
+            if not rank or has_ended(lines_of_rank(text, rank)):
                 self.ends = [*(self.ends or ())[:1], self.newest]
-                self.facts += log_format.closes(text)
+                if Prints.RUN_START in log_format.prints:
+                    stops = (event.seconds for event in run_events(text) if event.status)
+                    self.facts.append(("run_stop", next(stops, None)))
                 return
             self.ended_elsewhere = True
         self.stopped_as = stopped_as(text) or self.stopped_as
 
     def conclude(self, log_format: Format) -> None:
-        """Take the facts that only the whole run shows.
+        """Complete the run by what only all of it shows.
 
         Where another rank alone says that the run ended, as one that evaluates does, the end may
         stand anywhere: that rank may be far ahead.
@@ -199,7 +202,7 @@ class LoggedRun:
         assert before
         if _place(record) > _place(before) or record.rank != before.rank:
             return False
-        if log_format.begins is not None and log_format.begins(text):
+        if Prints.RUN_START in log_format.prints and begins_run(text):
             return True
         begins_again = _place(record) <= _place(first) < _place(before)
         if begins_again and Prints.REPEATS in log_format.prints and self._stepped_back_to(record):
@@ -257,29 +260,29 @@ def training_runs(log: LogFile, log_format: Format, last: float) -> Iterator[Log
         record = _unwrapped(found, run.newest if run else None, log_format.clock)
         if run is not None and run.ignores(record):
             continue
-        text = _text(log, gap, start, log_format)
+        text = _text(log, gap, start)
         gap = stop
         if run is not None and OF_RUN in text:
-            run.take_time(text)
-            run.hear_of_end(text, log_format)
+            run.note_times(text)
+            run.note_end(text, log_format)
         if run is None or run.is_followed_by(record, text, log_format):
             if run is not None:
                 run.conclude(log_format)
                 yield run
             run = _begin([*log_format.facts(text)], log_format, last)
-            run.take_time(text)
+            run.note_times(text)
         elif text and not text.isspace():
-            if log_format.begins is not None and log_format.begins(text):
+            if Prints.RUN_START in log_format.prints and begins_run(text):
                 run.begun_again = record
             if _is_head(text, log_format):
                 run.restarts.append(record.iteration)
         run.facts += facts_in(text)
         run.add(record, *_evaluated(text, record, run, log_format))
     if run is not None:
-        text = _text(log, gap, log.size, log_format)
+        text = _text(log, gap, log.size)
         if OF_RUN in text:
-            run.take_time(text)
-            run.hear_of_end(text, log_format)
+            run.note_times(text)
+            run.note_end(text, log_format)
         run.facts += facts_in(text)
         run.conclude(log_format)
         yield run
@@ -290,49 +293,30 @@ def whole_log(log: LogFile, log_format: Format) -> LoggedRun | None:
     run: LoggedRun | None = None
     gap = 0
     for start, stop, record in scan(log, log_format, lambda: inf, all_ranks=True):
-        text = _text(log, gap, start, log_format)
+        text = _text(log, gap, start)
         gap = stop
         if run is None:
             run = _begin([*log_format.facts(text)], log_format)
         run.facts += facts_in(text)
         run.add_of_any_rank(_unwrapped(record, run.newest, log_format.clock))
     if run is not None:
-        run.facts += facts_in(_text(log, gap, log.size, log_format))
+        run.facts += facts_in(_text(log, gap, log.size))
     return run
 
 
-def _text(log: LogFile, start: int, stop: int, log_format: Format) -> bytes:
-    """The text between two offsets; of more than LONGEST_GAP bytes, the lines that matter.
-
-    Raises:
-        ReperfError: these are more than MOST_EVENTS bytes.
-    """
-    if stop - start <= LONGEST_GAP:
+def _text(log: LogFile, start: int, stop: int) -> bytes:
+    """The text between two offsets; of more than MOST_TEXT bytes, half as many at either end."""
+    half = MOST_TEXT // 2
+    if stop - start <= MOST_TEXT:
         return log.part(start, stop)
-    marks = (*_MARKS, *log_format.facts.marks, *log_format.evaluation_marks)
-    kept, size = [b"\n"], 0  # some facts begin with a line's end
-    for base, chunk in log.chunks(start):
-        if base + len(chunk) > stop - LONGEST_GAP:
-            return b"".join((*kept, log.part(base, stop)))
-        if not any(mark in chunk for mark in marks):
-            continue
-        for line in chunk.splitlines(keepends=True):
-            if any(mark in line for mark in marks):
-                kept.append(line)
-                size += len(line)
-        if size > MOST_EVENTS:
-            raise ReperfError(
-                f"more than {MOST_EVENTS} bytes of lines with events lie between two iterations"
-            )
-    return b"".join(kept)
+    return log.part(start, start + half) + b"\n" + log.part(stop - half, stop)
 
 
 def _is_head(text: bytes, log_format: Format) -> bool:
     """Whether a text holds what the program says before its first record."""
-    if log_format.begins is not None:
+    if Prints.RUN_START in log_format.prints:
         return False
-    again = any(mark in text for mark in log_format.facts.marks) and [*log_format.facts(text)]
-    return bool(again) or has_begun(text) or any(facts_in(text))
+    return any(log_format.facts(text)) or has_begun(text) or any(facts_in(text))
 
 
 def _evaluated(
@@ -345,6 +329,8 @@ def _evaluated(
     """
     if record.evaluated == inf:
         return Evaluated(), Phase()
+    if len(text) > MOST_TEXT:  # an evaluation may be in what was left out
+        return Evaluated(1, inf), Phase()
     start, stop = -inf, inf
     # MLLOG lines have these clocks.
     if log_format.clock in (MILLISECONDS, UNIX) and record.time is not None:
@@ -358,7 +344,7 @@ def _evaluated(
 
 
 def _begin(facts: list[Fact], log_format: Format, last: float = inf) -> LoggedRun:
-    return LoggedRun(facts, ends=None if log_format.ended is None else [], last=last)
+    return LoggedRun(facts, ends=[] if Prints.RUN_STOP in log_format.prints else None, last=last)
 
 
 def _unwrapped(record: Record, newest: Record | None, clock: Clock | None) -> Record:

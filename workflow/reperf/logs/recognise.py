@@ -1,9 +1,11 @@
 """Which format a log is of, by its content."""
 
+from operator import attrgetter
+
 from reperf.logs.checks import Refused
 from reperf.logs.format import Format, Read
 from reperf.logs.formats import formats
-from reperf.logs.log_file import LONGEST_GAP, LogFile
+from reperf.logs.log_file import BEGINNING, LogFile
 from reperf.logs.scan import find_records
 
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
@@ -40,7 +42,7 @@ def recognise(log: LogFile) -> Format:
     found: list[Format] = []
     of_mlperf = False
     unsigned = [log_format for log_format in formats().values() if log_format.signs]
-    by_precedence = sorted(formats().values(), key=lambda one: one.yields)
+    by_precedence = sorted(formats().values(), key=attrgetter("precedence"))
     for start, chunk in log.chunks():
         if not chunk.endswith((b"\n", b"\r")) and start + len(chunk) < log.size:
             continue  # it is part of a line that is too long to be a log's
@@ -51,17 +53,17 @@ def recognise(log: LogFile) -> Format:
             if not any(sign in chunk for sign in log_format.signs)
         ]
         for log_format in by_precedence:
-            if log_format.yields and any(not rival.yields for rival in found):
+            if log_format.precedence and any(not rival.precedence for rival in found):
                 break
             if log_format.marker not in chunk or log_format in unsigned or log_format in found:
                 continue
             read = readers.setdefault(log_format.name, log_format.reader())
             if next(find_records(chunk, log_format, read), None) is not None:
                 found.append(log_format)
-        if found and (start > LONGEST_GAP or any(not log_format.yields for log_format in found)):
+        if found and (start > BEGINNING or any(not log_format.precedence for log_format in found)):
             break
     if found:
-        return _meant(found)
+        return _preferred(found)
     raise Refused("unknown-format", _NO_TRAINING if of_mlperf else NO_FORMAT)
 
 
@@ -82,10 +84,10 @@ def check_text(log: LogFile) -> None:
             raise Refused("no-text", _UTF_16)
 
 
-def _meant(found: list[Format]) -> Format:
+def _preferred(found: list[Format]) -> Format:
     """The format that takes precedence."""
-    least = min(log_format.yields for log_format in found)
-    names = sorted(log_format.name for log_format in found if log_format.yields == least)
+    least = min(log_format.precedence for log_format in found)
+    names = sorted(log_format.name for log_format in found if log_format.precedence == least)
     if len(names) > 1:
         raise Refused(
             "several-formats", f"the log fits {' and '.join(names)}: say which it is with --format"

@@ -64,7 +64,7 @@ def scan(
     stride = 0
     before: Record | None = None  # of the lowest rank so far
     for base, chunk in log.chunks():
-        if stride and before and before.iteration > last() and log_format.remembering is None:
+        if stride and before and before.iteration > last() and not log_format.remembers:
             final = _only_goes_on(chunk, log_format, read, last(), stride=stride, before=before)
             if final is not None:
                 before = final.record._replace(evaluated=inf)
@@ -126,7 +126,7 @@ def find_records(
     lowest: tuple[int, ...] | None = None,
     descend: bool = False,
 ) -> Iterator[Found]:
-    """The records of a text, in order, with what each says about its run and what it counts.
+    """The records of a text, in order.
 
     Args:
         text: whole lines.
@@ -136,7 +136,7 @@ def find_records(
         lowest: labelled ranks above this one are skipped.
         descend: skip those above the lowest that is found, too.
     """
-    marker, pattern, complete = log_format.marker, log_format.line, log_format.completes
+    marker, pattern = log_format.marker, log_format.line
     at = text.find(marker, start)
     line = line_end = end = 0
     while at >= 0:
@@ -152,7 +152,6 @@ def find_records(
             for match in pattern.finditer(text, begin, end):
                 record = read(match, rank)
                 if record is not None:
-                    record = log_format.complete(record) if complete else record
                     yield Found(match.start(), match.end(), record)
                     if descend:
                         lowest = record.rank if lowest is None else min(lowest, record.rank)

@@ -5,7 +5,7 @@ from functools import cache, partial
 from math import isfinite
 
 from reperf.errors import ReperfError
-from reperf.logs.clock import ANY_CLOCK, of_any
+from reperf.logs.clock import ANY_CLOCK, of_any, tick
 from reperf.logs.facts import LARGEST_FACT
 from reperf.logs.format import Format, Record, literals_in
 from reperf.text import printable
@@ -30,7 +30,6 @@ _COUNTS = ("iteration", "samples", "span", "epoch", "rank")
 _TIMES = {"time", "duration", "duration_ms"}
 _LONGEST = 40
 _FLAGS = re.compile(r"(?s)((?:\(\?[a-zA-Z]+\))*)(.*)")
-_FRACTION = re.compile(r"[.,](\d+)")
 
 
 @cache
@@ -105,17 +104,9 @@ def _read(
         time=seconds if "time" in groups else None,
         duration=None if "time" in groups else seconds,
         span=counts.get("span", 1),
-        tick=_tick(written) * in_units,
+        tick=tick(written) * in_units,
         rate=rate if rate is not None and isfinite(rate) else None,
         text=match[0],
         facts=(("global_batch", batch),) if batch else (),
         counts=(("samples", samples),) if samples is not None else (),
     )
-
-
-def _tick(written: str) -> float:
-    """The step in which a number, or the seconds of a date, can change."""
-    fraction = _FRACTION.search(written)
-    _, _, exponent = written.lower().partition("e")
-    power = int(exponent) if re.fullmatch(r"[-+]?\d{1,3}", exponent) else 0
-    return 10.0 ** (power - (len(fraction[1]) if fraction else 0))

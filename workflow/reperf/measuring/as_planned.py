@@ -44,8 +44,6 @@ def _contradicts_itself(run: LoggedRun, facts: Facts) -> str:
     """What a log says of itself that cannot be; empty if nothing."""
     if facts.get("unconfigured"):
         return "the log names its framework, and not its configuration: a line of it is lost"
-    if excuse := facts.get("gave_up"):
-        return f"the log says that the run ended well, and before that: {excuse}"
     lines = run.first_epoch
     if fault := next((record.fault for record in lines if record.fault), ""):
         return fault

@@ -11,7 +11,7 @@ from reperf.config.suite import shown_variant
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
 from reperf.logs.checks import Refused
-from reperf.logs.configured import DATA_PARALLEL, facts_of_format, facts_of_system, variant_said
+from reperf.logs.configured import DATA_PARALLEL
 from reperf.logs.facts import Fact, FactName, Facts, Setting
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called, mllog
@@ -21,6 +21,7 @@ from reperf.measuring.found_logs import answers, files_of, own_run
 from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.recorded import recorded
 from reperf.measuring.units import ANY, counts, per_second, unit_of
+from reperf.measuring.variants import facts_of_format, facts_of_system, variant_said
 from reperf.member_names import fault_of_name, shown
 from reperf.systems import load_workloads, written_shape
 from reperf.text import natural, printable

@@ -14,7 +14,7 @@ from typing import IO, Any, Literal
 from reperf.config import Window
 from reperf.logs.checks import Refused
 from reperf.logs.facts import LOG, Fact, FactName, Facts
-from reperf.logs.format import Format
+from reperf.logs.format import Format, Prints
 from reperf.logs.log_file import LogFile, opened
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import check_text, recognise
@@ -302,7 +302,7 @@ def _runs(log: LogFile, log_format: Format, method: Method) -> Iterable[LoggedRu
 def _measure_run(
     name: str, run: LoggedRun, log_format: Format, method: Method, told: Told
 ) -> tuple[Measurement, Facts]:
-    facts = Facts(accumulates=log_format.accumulates)
+    facts = Facts(accumulates=Prints.STEPS in log_format.prints)
     found: dict[str, Any] = {"method": method.name, "unit": log_format.unit, **printed(run)}
     if method.name == "window" and not method.widest:
         found["first"], found["last"] = method.ends_in(log_format)[0]

@@ -10,7 +10,7 @@ from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.layout import RUN_RECORD
 from reperf.logs.checks import Refused
-from reperf.logs.configured import NO_VARIANT, facts_of_configuration, facts_of_system
+from reperf.logs.configured import facts_of_configuration
 from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.logs.formats import formats, mllog
 from reperf.logs.log_file import LogFile, Readable, opened
@@ -19,6 +19,7 @@ from reperf.logs.user_pattern import format_of
 from reperf.measuring.answer import Answer, Question, refused
 from reperf.measuring.likeness import Name, beginning, is_log, reads_like_log
 from reperf.measuring.measure import Measurement, measure_log
+from reperf.measuring.variants import NO_VARIANT, facts_of_system
 from reperf.records.run_record import LARGEST_RECORD, RunRecord
 from reperf.systems import load_workloads
 
@@ -98,7 +99,7 @@ def facts_of_run(run: Run) -> list[Fact]:
     """The facts that a run's configuration says about its log."""
     return [
         ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
-        *facts_of_configuration(dict(run)),
+        *facts_of_configuration(dict(run) | dict(run.parallel or {"pipeline": ()})),
         *facts_of_system(run.system, run.shown_variant or NO_VARIANT),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),

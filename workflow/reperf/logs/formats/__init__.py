@@ -1,4 +1,4 @@
-"""The log formats: every module here that defines FORMAT is one; one that defines FORMATS, several."""
+"""The log formats: all that the modules of this package define."""
 
 import pkgutil
 from functools import cache
@@ -8,20 +8,29 @@ from reperf.errors import ReperfError
 from reperf.logs.format import Format
 from reperf.nearest import did_you_mean
 
+PROGRAMS = {
+    "hugectr": "hugectr",
+    "jax": "levanter maxtext",
+    "mindspore": "mindspore",
+    "paddle": "fleetx",
+    "tensorflow": "tensorflow1",
+    "torch": "composer deepspeed detectron2 facebook-dlrm huggingface lightning litgpt megatron "
+    "maskrcnn-benchmark nanochat nanogpt nanotron nemo olmo openmmlab pipedream torchtitan",
+}
+"""Framework -> the programs that run on it and are no systems of reperf; those of any are left out."""
+
 
 @cache
 def formats() -> dict[str, Format]:
     """Every format, by name."""
-    modules = (
-        import_module(f"{__name__}.{found.name}") for found in pkgutil.iter_modules(__path__)
-    )
-    found = [
-        log_format
+    modules = (import_module(f"{__name__}.{file.name}") for file in pkgutil.iter_modules(__path__))
+    found = {
+        value.name: value
         for module in modules
-        for log_format in getattr(module, "FORMATS", None) or [getattr(module, "FORMAT", None)]
-        if log_format
-    ]
-    return {log_format.name: log_format for log_format in sorted(found, key=lambda one: one.name)}
+        for value in vars(module).values()
+        if isinstance(value, Format)
+    }
+    return dict(sorted(found.items()))
 
 
 def format_called(name: str) -> Format:

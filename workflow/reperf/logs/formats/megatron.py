@@ -1,3 +1,31 @@
+"""Trainers of large language models on many devices."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from math import floor, log10, prod
+
+from reperf.logs.clock import Clock
+from reperf.logs.facts import LARGEST_FACT, Fact
+from reperf.logs.format import Format, Prints, Read, Record, facts_by, read_groups
+
+MEGATRON = Format(
+    name="megatron",
+    marker=b"elapsed time per iteration (ms): ",
+    # What is between is of this iteration: a line that broke off may go on with another one's. One
+    # fork misspells "global".
+    pattern=r"\biteration +{ITERATION}/ *{TOTAL} \|(?: consumed samples: +{SAMPLES} \|)?"
+    r"(?:(?!iteration +\d)[^\r\n]){0,200}?elapsed time per iteration \(ms\): *{MILLISECONDS}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
+    r"glo(?:ba|ab)l batch size: +{GLOBAL_BATCH} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
+    # In older versions the time goes on.
+    evaluates=rb"\bvalidation loss at iteration \d",
+    facts=facts_by(
+        print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
+        sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
+    ),
+    prints=Prints.EVENLY,
+)
 """Megatron-LM, Megatron-DeepSpeed and their kin: the mean time of an iteration since the last line.
 
     [2025-05-27 15:23:07] iteration        1/    24000 | consumed samples:          1024 | elapsed time per iteration (ms): 271607.0 | learning rate: 1.500000E-06 | global batch size:  1024 | lm loss: 1.192634E+01 | ..
@@ -7,32 +35,180 @@ batch holds all that it accumulates, and every line says it; the samples consume
 grew. A mean of all lines may follow the elapsed time, after a slash.
 
 Source: github.com/NVIDIA/Megatron-LM, megatron/training/training.py; lines as in OpenSeek's
-documentation, github.com/FlagAI-Open/OpenSeek. No extractor was published.
+documentation, github.com/FlagAI-Open/OpenSeek.
 """
 
-from reperf.logs.averages import durations_since
-from reperf.logs.format import Format, Prints, counts_by, facts_by
-
-FORMAT = Format(
-    name="megatron",
-    system="megatron",
-    marker=b"elapsed time per iteration (ms): ",
-    # What is between is of this iteration: a line that broke off may go on with another one's.
-    pattern=r"\biteration +{ITERATION}/ *{TOTAL} \|(?:(?!iteration +\d)[^\r\n]){0,200}?"
-    r"elapsed time per iteration \(ms\): *{MILLISECONDS}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
-    r"glo(?:ba|ab)l batch size: +\d{1,9} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
-    # In older versions the time goes on.
-    evaluates=rb"\bvalidation loss at iteration \d",
-    remembering=durations_since(),
-    facts=facts_by(
-        print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
-        sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
-    ),
-    # One fork misspells it.
-    tells=facts_by(
-        global_batch=r"glo(?:ba|ab)l batch size: +(\d{1,9})\s",
-    ),
-    counts=counts_by({r"consumed samples: +(\d{1,15}) \|": "samples"}),
-    prints=Prints.EVENLY,
-    notes={"timing": "the mean time of an iteration since the previous line"},
+DEEPSPEED = Format(
+    name="deepspeed",
+    marker=b", CurrSamplesPerSec=",
+    pattern=r"\[{DATE}\] \[INFO\] \[timer\.py:\d{1,9}:stop\] "
+    r"(?:epoch=\d{1,9}/micro_step=\d{1,12}/global_step=|\d{1,9}/){ITERATION}, "
+    r"RunningAvgSamplesPerSec={NUMBER}, CurrSamplesPerSec={RATE}, MemAllocated=",
+    evaluates=rb"\*{3,} (?:Running )?[Ee]valuat",
+    facts=facts_by(global_batch=r"\btrain_batch_size \.{1,60} (\d{1,9})\s"),
+    precedence=6,
 )
+"""DeepSpeed: the lines of its own timer, where a program prints no others.
+
+    [2023-11-07 01:55:23,714] [INFO] [timer.py:260:stop] epoch=0/micro_step=40/global_step=10, RunningAvgSamplesPerSec=25.025771473496132, CurrSamplesPerSec=25.704280480541442, MemAllocated=4.32GB, MaxMemAllocated=38.49GB
+
+An iteration is a step of the optimizer. The second speed is that of the newest one, from its first forward
+pass on: it counts no wait for data and no evaluation, so that a window with more of them than a trifle is
+refused.
+
+Source: github.com/deepspeedai/DeepSpeed, deepspeed/utils/timer.py; lines as in its issues and in
+those of programs that use it.
+"""
+
+
+def _seconds(stamp: str) -> float:
+    # Without a year, any leap year will do: across New Year, time steps back, and is refused.
+    day, time = stamp.split(" ")
+    written = stamp if day.count("/") == 2 else f"{day}/2000 {time}"
+    return datetime.strptime(written, "%m/%d/%Y %H:%M:%S").replace(tzinfo=UTC).timestamp()
+
+
+NANOTRON = Format(
+    name="nanotron",
+    marker=b" | consumed_tokens: ",
+    pattern=r"\b(?P<time>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d) \[INFO[^\]\r\n]{0,120}\]: "
+    r"iteration: {ITERATION} / {TOTAL} \| consumed_tokens: {NUMBER} \| "
+    r"(?:elapsed_)?time_per_iteration_ms: {NUMBER} \|(?:[^\r\n]{0,200}? lm_loss: {NUMBER} \|)?",
+    clock=Clock("", _seconds, title="time stamps, in whole seconds"),
+    facts=facts_by(
+        global_batch=r"\[Start training\] [^\r\n]{1,120}\| global_batch_size: (\d{1,9}) \|",
+        sample_tokens=r"\[Start training\] [^\r\n]{1,160}\| sequence_length: (\d{1,9}) \|",
+    ),
+    prints=Prints.STEPS,
+)
+"""nanotron: lines with time stamps, in whole seconds, of steps of the optimizer.
+
+    10/17/2025 16:31:56 [INFO|DP=0|PP=0|TP=0]: iteration: 327281 / 378950 | consumed_tokens: 85.8G | elapsed_time_per_iteration_ms: 11.5K | tokens_per_sec: 22.8K | tokens_per_sec_per_gpu: 11.4K | global_batch_size: 64 | lm_loss: 2.38 | lr: 1e-05 | model_tflops_per_gpu: 38.3 | hardware_tflops_per_gpu: 38.3 | grad_norm: 1.25
+    12/21 01:39:51 [INFO|DP=0|TP=0|lrdn0007]: iteration: 211364 / 1500000 | consumed_tokens: 480B | time_per_iteration_ms: 8.79K | tokens_per_sec: 182K | tokens_per_sec_per_gpu: 699 | global_batch_size: 1.6M | ..
+
+All that a line says is rounded to three digits. The line that the training starts with says its batch
+and the length of a sequence whole:
+
+    [Start training] datetime: 2024-08-31 14:37:26.889276 | mbs: 2 | grad_accum: 1 | global_batch_size: 2 | sequence_length: 256 | train_steps: 15 | start_iteration_step: 0 | consumed_train_samples: 0
+
+Source: github.com/huggingface/nanotron, src/nanotron/trainer.py and src/nanotron/logging/base.py;
+lines as in its issue 390 and in public documentation of trainings.
+"""
+
+_DIGITS = 4
+
+
+def _of_four_digits(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+    record, seconds = read_groups(NEMO, match, rank), float(match["duration"])
+    if record is None or not 0 < seconds < LARGEST_FACT:
+        return None
+    return record._replace(tick=10.0 ** (floor(log10(seconds)) + 1 - _DIGITS))
+
+
+NEMO = Format(
+    name="nemo",
+    marker=b"train_step_timing in s: ",
+    pattern=r"\bTraining epoch \d{1,9}, iteration \d{1,12}/\d{1,12} \|(?:[^\r\n]{0,200}?"
+    r"\bglobal_batch_size: {GLOBAL_BATCH} )?[^\r\n]{0,200}?\bglobal_step: {ITERATION} \|[^\r\n]{0,400}?\btrain_step_timing in s: {DURATION}{END}"
+    r"(?:[^\r\n]{0,200}?consumed_samples: {SAMPLES}\s)?",
+    read=_of_four_digits,
+    counts_from=0,
+)
+"""NVIDIA NeMo 2's lines, and those of what is built on it: every step of the optimizer, timed.
+
+    Training epoch 0, iteration 45/99 | lr: 6.897e-06 | global_batch_size: 128 | global_step: 45 | reduced_train_loss: 11.96 | train_step_timing in s: 6.08 | consumed_samples: 5888
+
+Steps count from 0; global_step goes on where an epoch begins again. The samples consumed are those
+of all ranks. Times have four digits, of which zeros at the end are left out.
+
+Source: github.com/NVIDIA/NeMo, nemo/lightning/pytorch/callbacks/progress_printer.py; lines as in
+the documentation of github.com/aws-samples/awsome-distributed-training, ESM2.
+"""
+
+
+def _with_tokens_after(log_format: Format) -> Read:
+    waiting: defaultdict[tuple[int, ...], list[Record]] = defaultdict(list)
+
+    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        if match["tokens"] is None:
+            record = read_groups(log_format, match, rank)
+            if record is not None:
+                waiting[rank] = [*waiting[rank][-1:], record]
+            return None
+        if not waiting[rank]:
+            return None
+        *lost, record = waiting.pop(rank)
+        fault = record.fault
+        if lost:
+            fault = fault or (
+                f"the tokens of step {lost[-1].iteration} do not follow its line: the lines of several "
+                "ranks are mixed without labels, or some are lost"
+            )
+        tokens = int(match["tokens"].replace(b",", b""))
+        return record._replace(fault=fault, counts=(("tokens", tokens),))
+
+    return read
+
+
+OLMO = Format(
+    name="olmo",
+    marker=b"=",  # in both lines
+    signs=(b"olmo.train:",),
+    pattern=r"\b{DATE}\]?\s[^\r\n]{0,120}?\bolmo\.train:\d{1,6}\b[^\r\n]{0,60}?\[step={ITERATION}/{TOTAL}[\],]"
+    r"|\bthroughput/total_tokens={TOKENS}{END}",
+    remembering=_with_tokens_after,
+    evaluates=rb"\bRunning evaluation for '|\[eval_step=\d",
+    prints=Prints.STEPS,
+)
+"""OLMo's first trainer: a line with a time stamp and the step, then lines of what it measured.
+
+    2024-08-06 10:00:05.520 host:0  olmo.train:908  INFO    [step=2/739328,epoch=0]
+    throughput/total_tokens=2,097,152
+    [2024-04-17 09:42:38] INFO     [olmo.train:816, rank=0] [step=2/739328]
+
+Steps are those of the optimizer. The tokens are those that all devices have trained on so far; the
+batch in sequences no line says. OLMo-core, which came later, stamps its lines when it gathers what
+several steps measured: these are not read.
+
+Source: github.com/allenai/OLMo, olmo/train.py; lines as in its issue 692 and in public notes of a
+training on two nodes.
+"""
+
+_BATCH = facts_by(
+    global_batch=r"local batch size \d{1,9}, global batch size (\d{1,9}),",
+    sample_tokens=r", global batch size [^\r\n]{1,80}, sequence length (\d{1,9}),",
+)
+_MESH = re.compile(
+    rb"\bBuilding (?:\d-D device mesh with \[[^\]\r\n]{1,200}\], \[(?P<sizes>[\d, ]{1,99})\]"
+    rb"|device mesh with parallelism: (?P<named>pp=\d{1,9}, dp_replicate=\d{1,9}, "
+    rb"dp_shard=\d{1,9}, cp=\d{1,9}, tp=\d{1,9}),)"
+)
+
+
+def _batch_and_mesh(head: bytes) -> Iterator[Fact]:
+    yield from _BATCH(head)
+    for match in _MESH.finditer(head):
+        yield "world_size", prod(map(int, re.findall(rb"\d+", match["sizes"] or match["named"])))
+
+
+TORCHTITAN = Format(
+    name="torchtitan",
+    marker=b"GiB(",
+    pattern=r"\[titan\] {DATE} - \w{1,40} - INFO - step: *{ITERATION} +"
+    r"loss: *{NUMBER} [^\r\n]{0,200}?memory: *{NUMBER}GiB\({NUMBER}%\)  (?:tps: *{THOUSANDS}\s)?",
+    evaluates=rb" - INFO - validate step: ",
+    facts=_batch_and_mesh,
+    rate_times=("world_size", "samples_per_token"),
+    prints=Prints.STEPS,
+)
+"""torchtitan: lines with time stamps, of steps of the optimizer.
+
+    [rank0]:[titan] 2025-06-04 08:52:10,224 - root - INFO - step: 20  loss:  8.9196  memory: 30.99GiB(32.62%)  tps: 7,022  tflops: 406.65  mfu: 41.12%
+
+It prints step 1, and then every so many. A step holds all that it accumulates, as the global batch
+does that the trainer prints at its start (since 2025). tps counts tokens since the line before, of one
+device: with the sequences' length and the mesh of devices, it checks the stamps.
+
+Source: github.com/pytorch/torchtitan at 00fbaaf, torchtitan/components/metrics.py; lines as in
+PyTorch's and AMD's documentation.
+"""

@@ -15,42 +15,34 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from math import inf
 from pathlib import Path
-from typing import Any, Literal
-
-from trainers.contract.precision import COMPUTES
+from typing import Any
 
 from reperf.logs.clock import MONOTONIC
-from reperf.logs.configured import facts_of_configuration, facts_of_framework
+from reperf.logs.configured import facts_of_flags, facts_of_framework
 from reperf.logs.events import (
     EVENT_LINE,
     MARK,
-    event_of,
     events_in,
     facts_of,
-    has_begun,
-    has_ended,
     is_number,
     is_whole,
     read_event,
+    run_events,
     stamp_of,
-    tracked_stats,
 )
 from reperf.logs.facts import AMP_IN_BF16, Fact
-from reperf.logs.format import Format, Record, marked
+from reperf.logs.format import Format, Prints, Record
 from reperf.logs.log_file import opened
 from reperf.logs.scan import after_labels
 from reperf.values import Status
 
-_CONFIGURES = b'"configuration"'
 _EXCUSES: dict[bytes, Status] = {b"REFUSED": "failed", b"OOM": "oom"}
 _EXCUSE = re.compile(rb":::(REFUSED|OOM) (rank \d{1,9}(?: \(stage \d{1,9}\))?: [^\r\n]{0,10000})")
 _LONGEST_LABELS = 200  # bytes
-_WORDS = {compute: word for word, compute in COMPUTES.items()}
+_WORDS = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf16"}
+"""What the configuration calls the data type in which a trainer computes."""
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""
-_OTHER_COUNT = (
-    "iteration {iteration} counts {samples} samples, and {others} in the same line's metadata"
-)
 _NO_LOSS = "the loss at iteration {iteration} is {loss}, which no run of ours prints"
 _LONGEST_LOSS = 40  # characters
 MOST_RANKS = 10**9
@@ -68,14 +60,15 @@ _KEYS = (
 
 
 def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-    event, value, metadata = tracked_stats(match)
+    event = read_event(match)
+    value = event.get("value")
+    if event.get("key") != "tracked_stats" or not isinstance(value, dict):
+        return None
     iteration, seconds = value.get("iteration"), value.get("seconds")
     if not is_whole(iteration) or not is_number(seconds):
         return None
     rate, loss = value.get("throughput"), value.get("loss", 0.0)
-    fault, samples, others = "", value.get("samples"), metadata.get("samples_count")
-    if samples != others and is_number(samples) and is_number(others):
-        fault = _OTHER_COUNT.format(iteration=iteration, samples=samples, others=others)
+    fault = ""
     if type(loss) not in (int, float) or not abs(loss) < inf:  # so for NaN, too
         fault = _NO_LOSS.format(iteration=iteration, loss=str(loss)[:_LONGEST_LOSS])
     return Record(
@@ -86,20 +79,12 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
         text=match[0],
         stamp=stamp_of(event),
         fault=fault,
+        counts=tuple(
+            (name, count)
+            for name, count in value.items()
+            if name not in _NO_COUNTS and is_number(count)
+        ),
     )
-
-
-def _written(text: bytes, key: Literal["run_start", "run_stop"]) -> list[Fact]:
-    """When the lines with a key were written, as far as they say it."""
-    events = (event for event in events_in(text) if event.get("key") == key)
-    return [(key, stamp) for event in events if (stamp := stamp_of(event)) is not None]
-
-
-def _counts(text: bytes) -> dict[str, float]:
-    value = event_of(text).get("value", {})
-    return {
-        name: count for name, count in value.items() if name not in _NO_COUNTS and is_number(count)
-    }
 
 
 _STARTED = re.compile(rb"rank \d{1,6}(?: \(stage \d{1,6}\))?: started on (\S{1,255}), process \d")
@@ -114,11 +99,11 @@ _counted = facts_of(
 )
 
 
-@marked(*_counted.marks, b": started on ", _CONFIGURES, b'"framework"', b'"precision"')
 def _facts(head: bytes) -> Iterable[Fact]:
     """What a log says about its run before it trains."""
     yield from _counted(head)
-    yield from _written(head, "run_start")[-1:]  # runs that broke off may have begun before
+    begun = [event.seconds for event in run_events(head) if event.begins and event.seconds]
+    yield "run_start", begun[-1] if begun else None  # runs that broke off may have begun before
     if hosts := {host.decode(errors="replace") for host in _STARTED.findall(head)}:
         yield "hosts", tuple(sorted(hosts))
     precisions, computed, named, configured = [], [], False, False
@@ -126,7 +111,7 @@ def _facts(head: bytes) -> Iterable[Fact]:
         key, value = event.get("key"), event.get("value")
         if key == "configuration" and isinstance(value, dict):
             configured = True
-            for fact in facts_of_configuration(value):
+            for fact in facts_of_flags(value):
                 if fact[0] == "precision":
                     precisions.append(fact[1])
                 else:
@@ -144,28 +129,8 @@ def _facts_of_precision(asked: list[str], computed: list[str]) -> Iterable[Fact]
     """In which precision a log trains, by what was asked for and by the data types that it names."""
     if set(computed) == {"bf16"} and set(asked) <= {"amp"}:
         asked, computed = [], [AMP_IN_BF16]
-    for said in asked + computed:
-        yield "precision", said
-
-
-def _begins(text: bytes) -> bool:
-    """Whether a text holds a line that a run begins with."""
-    return has_begun(text) or (
-        _CONFIGURES in text
-        and any(event.get("key") == "configuration" for event in events_in(text))
-    )
-
-
-def _closes(text: bytes) -> Iterator[Fact]:
-    """What the end of a log says: when it was, who gave up before, and how many ranks there were."""
-    yield from _written(text, "run_stop")[:1]
-    for _, excuse in _excuses(text[: text.find(b'"run_stop"')]):
-        yield "gave_up", excuse
-    for event in events_in(text):
-        key, value, metadata = event.get("key"), event.get("value"), event.get("metadata")
-        shared = isinstance(metadata, dict) and "rank" not in metadata  # else each lists its own
-        if key == "weight_digests" and isinstance(value, list) and value and shared:
-            yield "world_size", len(value)
+    for precision in asked + computed:
+        yield "precision", precision
 
 
 FORMAT = Format(
@@ -176,12 +141,8 @@ FORMAT = Format(
     clock=MONOTONIC,
     read=_read,
     facts=_facts,
-    counts=_counts,
     unit=None,
-    begins=_begins,
-    ended=has_ended,
-    closes=_closes,
-    notes={"timing": "a clock that cannot jump", "speed_of": "all"},
+    prints=Prints.RUN_START | Prints.RUN_STOP,
 )
 
 

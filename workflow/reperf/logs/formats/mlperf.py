@@ -1,10 +1,10 @@
-"""Logs of MLPerf Training submissions: `:::MLLOG` lines, from which nine kinds of programs count.
+"""Logs of MLPerf Training submissions: `:::MLLOG` lines, from which seven kinds of programs count.
 
-The formats differ in the event that counts, and in what it counts; KINDS lists them. Where a name does
-not say whether it counts samples, steps or epochs, the printed throughput decides.
+The formats differ in the event that counts, and in what it counts. Where a name does not say whether it
+counts samples, steps or epochs, the printed throughput decides.
 
 Source: github.com/mlcommons/logging, mlperf_logging/mllog; github.com/mlcommons/training_results_v0.7 to
-v5.1, hpc_results_v1.0 and v2.0. No extractor was published.
+v5.1, hpc_results_v1.0 and v2.0.
 """
 
 import re
@@ -19,13 +19,11 @@ from reperf.logs.events import (
     event_of,
     facts_in,
     facts_of,
-    has_ended,
     is_number,
     is_whole,
-    samples_counted,
 )
 from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Prints, Read, Record, facts_by, marked, no_facts
+from reperf.logs.format import NOTHING_ODD, Finder, Format, Prints, Read, Record, facts_by
 
 _IMAGES = 1_170_301
 """What RetinaNet is trained on, MLPerf's ssd since v2.0: its part of OpenImages.
@@ -92,14 +90,6 @@ def _tracked(_log: _Log, event: _Event) -> Counted | None:
     return count, None if averaged else rate
 
 
-def _parts_of_epochs(log: _Log, event: _Event) -> Counted | None:
-    rate = event.value.get("throughput")
-    if type(event.metadata.get("step")) is not float or not is_number(rate):
-        return None
-    log.ranks[event.rank] = log.ranks.get(event.rank, 0) + 1
-    return log.ranks[event.rank], rate
-
-
 def _steps_with_samples(_log: _Log, event: _Event) -> Counted | None:
     step, samples = event.metadata.get("step"), event.metadata.get("samples_count")
     has_loss = any(name in event.value for name in _LOSSES)
@@ -138,11 +128,6 @@ def _evaluations(log: _Log, event: _Event) -> Counted | None:
     return None
 
 
-def _samples_evaluated(record: bytes) -> dict[str, int]:
-    metadata = event_of(record).get("metadata", {})
-    return {"samples": metadata["epoch_num"]} if "epoch_num" in metadata else {}
-
-
 def _losses(log: _Log, event: _Event) -> Counted | None:
     if event.key != "train_loss" or not log.batch:
         return None
@@ -150,11 +135,6 @@ def _losses(log: _Log, event: _Event) -> Counted | None:
     if samples is not None:
         steps = samples // log.batch if is_whole(samples) and not samples % log.batch else None
     return (steps, None) if is_whole(steps) else None
-
-
-def _loops(_log: _Log, event: _Event) -> Counted | None:
-    epoch = event.metadata.get("first_epoch_num")
-    return (epoch, None) if is_whole(epoch) else None
 
 
 def _passes(log: _Log, event: _Event) -> Counted | None:
@@ -185,7 +165,6 @@ _facts_of_epochs = facts_of(
 _devices = facts_by(world_size=r"[( ]world_size=(\d{1,6})[,)]")
 
 
-@marked(*_facts_of_epochs.marks, *_devices.marks, b'"submission_benchmark"')
 def _facts(head: bytes) -> Iterable[Fact]:
     """What an epoch and a batch hold, and how many devices there are.
 
@@ -209,17 +188,21 @@ def _format(
     count: Callable[[_Log, _Event], Counted | None],
     keys: str = "",
     *,
-    timed: bool = True,
+    samples: str = "",
+    facts: Finder = facts_in,
+    prints: Prints = NOTHING_ODD,
     **more: Any,  # noqa: ANN401 - the fields of a Format
 ) -> Format:
-    """A format whose iterations are counted by events.
+    """A format whose iterations are counted by events, and end when these are stamped.
 
     Args:
         name: of the format.
         count: what an event counts; None if it counts nothing.
         keys: a regular expression of the keys of the events that matter; left out, the key is
             `tracked_stats`.
-        timed: whether the stamp of a counted event is when its iteration ended.
+        samples: of the events' metadata, what counts the samples trained on so far, if any does.
+        facts: finds facts about the run in them.
+        prints: what is special about the lines, besides that the last is `run_stop`.
         more: other fields of the Format.
     """
 
@@ -227,151 +210,143 @@ def _format(
         log = _Log()
 
         def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-            said = event_of(match[0])
-            value, metadata, time = said.get("value"), said.get("metadata"), said.get("time_ms")
-            if not keys and (said.get("key") != "tracked_stats" or not isinstance(value, dict)):
+            parsed = event_of(match[0])
+            value, metadata, time = (
+                parsed.get("value"),
+                parsed.get("metadata"),
+                parsed.get("time_ms"),
+            )
+            if not keys and (parsed.get("key") != "tracked_stats" or not isinstance(value, dict)):
                 return None
             metadata = metadata if isinstance(metadata, dict) else {}
-            event = _Event(said.get("key"), value, metadata, rank)
+            event = _Event(parsed.get("key"), value, metadata, rank)
             log.take(event)
             counted = count(log, event)
-            if counted is None:
+            if counted is None or not is_number(time):
                 return None
-            record = Record(counted[0], rank=rank, rate=counted[1], text=match[0])
-            if not timed:
-                return record
-            return record._replace(time=time / 1000, tick=0.001) if is_number(time) else None
+            so_far = metadata.get(samples)
+            return Record(
+                counted[0],
+                rank=rank,
+                time=time / 1000,
+                tick=0.001,
+                rate=counted[1],
+                text=match[0],
+                counts=(("samples", so_far),) if is_number(so_far) else (),
+            )
 
         return read
 
     of_keys = rf':::MLLOG \{{(?>[^\r\n]{{0,300}}?"key": ?")(?:{keys})[^\r\n]{{0,2000}}\}}{{END}}'
-    fields = {
-        "system": "mlperf",
-        "marker": MARK if keys else b'"tracked_stats"',
-        "pattern": of_keys if keys else EVENT_LINE,
-        "clock": MILLISECONDS if timed else None,
-        "facts": facts_in,
-        "ended": has_ended,
-    }
-    return Format(name=name, remembering=remembering, **fields | more)
+    return Format(
+        name=name,
+        system="mlperf",
+        marker=MARK if keys else b'"tracked_stats"',
+        pattern=of_keys if keys else EVENT_LINE,
+        clock=MILLISECONDS,
+        remembering=remembering,
+        facts=facts,
+        prints=Prints.RUN_STOP | prints,
+        **more,
+    )
 
 
-FORMATS = (
-    # Submissions count samples, steps or epochs, under any of four names.
-    _format(
-        "mlperf",
-        _tracked,
-        step_is=("global_batch", "sample", "epoch_trained", "epoch_samples", "epoch_batches"),
-        facts=_facts,
-        counts=samples_counted,
-        yields=1,
-        prints=Prints.RUNS_AHEAD,  # as MXNet's image classification on hundreds of nodes
-        notes={"counting": "the log's own counts", "speed_of": "all"},
-    ),
-    # Since v4.0, NVIDIA's and others' stable_diffusion: blocks between two evaluations. An iteration
-    # is a batch, whose size another event gives before.
-    _format(
-        "mlperf-blocks",
-        _blocks,
-        r'global_batch_size"|[a-z_]{1,40}"[^\r\n]{0,2000}?"samples_count"',
-        evaluates=rb'"key": ?"eval_accuracy"',
-        counts=samples_counted,
-        yields=4,
-        notes={"counting": "the log's own samples, in batches"},
-    ),
-    # DLRM since v1.0, after each evaluation or the last: NVIDIA's mlperf_logger/callbacks.py. Lines of
-    # HugeCTR in the same log are read by hugectr_wide_deep.py.
-    _format(
-        "mlperf-epochs",
-        _parts_of_epochs,
-        timed=False,
-        facts=no_facts,
-        ended=None,
-        untimed="its lines count parts of an epoch, and evaluations lie between them",
-        yields=3,
-        notes={"counting": "1: an iteration is a line", "speed_of": "all"},
-    ),
-    # v5.0, tinycorp's bert: nothing but evaluations is stamped. What is called an epoch counts
-    # samples: it is read where it is as many steps of the global batch.
-    _format(
-        "mlperf-evaluations",
-        _evaluations,
-        'global_batch_size"|eval_start"|eval_accuracy"',
-        counts=_samples_evaluated,
-        yields=5,
-        notes={"counting": "the log's own steps, at evaluations"},
-    ),
-    # v1.0, Google's maskrcnn and ssd: devices train and evaluate in one loop. A block stops when they
-    # have evaluated, too. No event names the benchmark: the program's name does.
-    _format(
-        "mlperf-loops",
-        _loops,
-        r'block_start"[^\r\n]{0,300}?"first_epoch_num"'
-        r"[^\r\n]{0,500}?/(?:mask_rcnn/mask_rcnn|ssd/ssd)_main\.py",
-        timed=False,
-        marker=b"_main.py",
-        untimed="its devices train and evaluate between the start and the stop of a block, and no "
-        "line says for how long they train",
-        step_is=("epoch_samples",),
-        yields=5,
-        counts_from=0,
-        notes={"counting": "0: an iteration is an epoch"},
-    ),
-    # Language models since v4.0 (llama2_70b_lora, llama31; AMD's documentation of its trainings), and
-    # HPC's DeepCAM (deepCam/driver/trainer.py), which counts steps.
-    _format(
-        "mlperf-losses",
-        _losses,
-        'global_batch_size"|train_loss"',
-        counts=samples_counted,
-        notes={"counting": "the log's own steps, or samples in batches"},
-    ),
-    # v1.0 to v3.0, submissions of NVIDIA (rnnt), Habana, Google, Graphcore and Intel; Fujitsu's
-    # cosmoflow: starts of epochs or of blocks of epochs. Throughputs that some print are checked.
-    _format(
-        "mlperf-passes",
-        _passes,
-        'submission_benchmark"|throughput"|block_start"|epoch_start"',
-        evaluates=rb'"key": ?"eval_accuracy"',
-        step_is=("epoch_samples", "epoch_trained", "epoch_batches"),
-        facts=_facts,
-        yields=4,
-        prints=Prints.RUNS_AHEAD,
-        notes={"counting": "1: an iteration is an epoch", "speed_of": "all"},
-    ),
-    # Since v5.0, custom_callbacks.py of llama2_70b_lora, llama31_8b, llama31_405b and flux1: a loss
-    # every few steps, and at evaluations a throughput, which the first kind reads.
-    _format(
-        "mlperf-samples",
-        _steps_with_samples,
-        facts=facts_of({"max_sequence_length": "sample_tokens"}),  # samples are packed to it
-        counts=samples_counted,
-        counts_from=0,
-        notes={"counting": "the log's own steps"},
-    ),
-    # v3.0 to v5.0, custom_callbacks.py of NVIDIA's largest language models. What is called `step`
-    # counts samples for llama31_405b and tokens for gpt3: the printed times of a step decide.
-    _format(
-        "mlperf-steps",
-        _timed_steps,
-        rate_times=("global_batch",),
-        step_is=("global_batch", "sample", "token"),
-        facts=facts_of(
-            {"global_batch_size": "global_batch", "max_sequence_length": "sample_tokens"}
-        ),
-        notes={"counting": "the log's own samples or tokens", "speed_of": "all"},
-    ),
+TRACKED = _format(
+    "mlperf",
+    _tracked,
+    samples="samples_count",
+    step_is=("global_batch", "sample", "epoch_trained", "epoch_samples", "epoch_batches"),
+    facts=_facts,
+    precedence=1,
+    prints=Prints.RUNS_AHEAD,  # as MXNet's image classification on hundreds of nodes
 )
+"""Submissions count samples, steps or epochs, under any of four names.
 
-LINES = {
-    "mlperf": ':::MLLOG {"time_ms": 1719843792116, "key": "tracked_stats", "value": {"throughput": 14214.6}, "metadata": {"epoch_num": 799502}, ..}',
-    "mlperf-blocks": ':::MLLOG {"time_ms": 1715335350757, "event_type": "INTERVAL_START", "key": "block_start", "value": "training_step", "metadata": {"samples_count": 51200, ..}}',
-    "mlperf-epochs": ':::MLLOG {"time_ms": 1714376016697, "key": "tracked_stats", "value": {"throughput": 13612968.8}, "metadata": {"step": 0.7998919189655854, ..}, ..}',
-    "mlperf-evaluations": ':::MLLOG {"time_ms": 1745545498684, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", "value": 0.41, "metadata": {"epoch_num": 299904, ..}}',
-    "mlperf-loops": ':::MLLOG {"namespace": "main", "time_ms": 1621234598705, "key": "block_start", "value": null, "metadata": {"first_epoch_num": 1, .., "file": "../models/mask_rcnn/mask_rcnn_main.py"}}',
-    "mlperf-losses": ':::MLLOG {"time_ms": 1775725581676, "event_type": "POINT_IN_TIME", "key": "train_loss", "value": 11.846, "metadata": {"samples_count": 80, "lr": 3.125e-06}}',
-    "mlperf-passes": ':::MLLOG {"time_ms": 1684387859532, "event_type": "INTERVAL_START", "key": "block_start", "value": null, "metadata": {"first_epoch_num": 4, "epoch_count": 4, ..}}',
-    "mlperf-samples": ':::MLLOG {"time_ms": 1760032496633, "key": "tracked_stats", "value": {"train_loss": 2.05}, "metadata": {"samples_count": 80, "step": 10, ..}, ..}',
-    "mlperf-steps": ':::MLLOG {"time_ms": 1744812678480, "key": "tracked_stats", "value": {"train_step_time": 54.7, "reduced_train_loss": 7.7}, "metadata": {"step": 1152.0, ..}, ..}',
-}
-"""A line of each format."""
+    :::MLLOG {"time_ms": 1719843792116, "key": "tracked_stats", "value": {"throughput": 14214.6}, "metadata": {"epoch_num": 799502}, ..}
+"""
+
+BLOCKS = _format(
+    "mlperf-blocks",
+    _blocks,
+    r'global_batch_size"|[a-z_]{1,40}"[^\r\n]{0,2000}?"samples_count"',
+    samples="samples_count",
+    evaluates=rb'"key": ?"eval_accuracy"',
+    precedence=4,
+)
+"""Since v4.0, NVIDIA's and others' stable_diffusion: blocks between two evaluations.
+
+    :::MLLOG {"time_ms": 1715335350757, "event_type": "INTERVAL_START", "key": "block_start", "value": "training_step", "metadata": {"samples_count": 51200, ..}}
+
+An iteration is a batch, whose size another event gives before.
+"""
+
+EVALUATIONS = _format(
+    "mlperf-evaluations",
+    _evaluations,
+    'global_batch_size"|eval_start"|eval_accuracy"',
+    samples="epoch_num",
+    precedence=5,
+)
+"""v5.0, tinycorp's bert: nothing but evaluations is stamped.
+
+    :::MLLOG {"time_ms": 1745545498684, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", "value": 0.41, "metadata": {"epoch_num": 299904, ..}}
+
+What is called an epoch counts samples: it is read where it is as many steps of the global batch.
+"""
+
+LOSSES = _format(
+    "mlperf-losses", _losses, 'global_batch_size"|train_loss"', samples="samples_count"
+)
+"""Language models since v4.0, and HPC's DeepCAM, which counts steps.
+
+    :::MLLOG {"time_ms": 1775725581676, "event_type": "POINT_IN_TIME", "key": "train_loss", "value": 11.846, "metadata": {"samples_count": 80, "lr": 3.125e-06}}
+
+These are llama2_70b_lora and llama31: AMD's documentation of its trainings; DeepCAM's
+deepCam/driver/trainer.py.
+"""
+
+PASSES = _format(
+    "mlperf-passes",
+    _passes,
+    'submission_benchmark"|throughput"|block_start"|epoch_start"',
+    evaluates=rb'"key": ?"eval_accuracy"',
+    step_is=("epoch_samples", "epoch_trained", "epoch_batches"),
+    facts=_facts,
+    precedence=4,
+    prints=Prints.RUNS_AHEAD,
+)
+"""Starts of epochs or of blocks of epochs. Throughputs that some print are checked.
+
+    :::MLLOG {"time_ms": 1684387859532, "event_type": "INTERVAL_START", "key": "block_start", "value": null, "metadata": {"first_epoch_num": 4, "epoch_count": 4, ..}}
+
+v1.0 to v3.0, submissions of NVIDIA (rnnt), Habana, Google, Graphcore and Intel; Fujitsu's cosmoflow.
+"""
+
+SAMPLES = _format(
+    "mlperf-samples",
+    _steps_with_samples,
+    samples="samples_count",
+    facts=facts_of({"max_sequence_length": "sample_tokens"}),  # samples are packed to it
+    counts_from=0,
+)
+"""Since v5.0: a loss every few steps, and at evaluations a throughput, which `mlperf` reads.
+
+    :::MLLOG {"time_ms": 1760032496633, "key": "tracked_stats", "value": {"train_loss": 2.05}, "metadata": {"samples_count": 80, "step": 10, ..}, ..}
+
+custom_callbacks.py of llama2_70b_lora, llama31_8b, llama31_405b and flux1.
+"""
+
+STEPS = _format(
+    "mlperf-steps",
+    _timed_steps,
+    rate_times=("global_batch",),
+    step_is=("global_batch", "sample", "token"),
+    facts=facts_of({"global_batch_size": "global_batch", "max_sequence_length": "sample_tokens"}),
+)
+"""v3.0 to v5.0, custom_callbacks.py of NVIDIA's largest language models.
+
+    :::MLLOG {"time_ms": 1744812678480, "key": "tracked_stats", "value": {"train_step_time": 54.7, "reduced_train_loss": 7.7}, "metadata": {"step": 1152.0, ..}, ..}
+
+What is called `step` counts samples for llama31_405b and tokens for gpt3: the printed times of a step
+decide.
+"""

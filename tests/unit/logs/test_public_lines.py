@@ -1,0 +1,256 @@
+"""Lines as public logs have them: each log gives what its lines give by hand, or a refusal.
+
+The logs lie in tests/data/logs/public, whose README says where their lines are from.
+"""
+
+import re
+from typing import NamedTuple
+
+import pytest
+from reperf.logs.formats import formats
+
+from tests.unit.logs.asking import REAL, measure_one, measure_written
+from tests.unit.logs.written import written
+
+TORCHRUN = ("python -m torch.distributed.launch", "torchrun")
+SINGLE = "its times are those of single iterations, and not every iteration is printed"
+OLMOS = (("global_batch", 512), ("accumulation", 1))
+
+
+def read(name: str, edits: tuple[tuple[str, str], ...] = ()) -> bytes:
+    """One of the logs, with some of its text replaced by patterns."""
+    text = (REAL / "public" / f"{name}.log").read_text()
+    for old, new in edits:
+        text, count = re.subn(old, new, text)
+        assert count, old
+    return text.encode()
+
+
+class Log(NamedTuple):
+    """A log that gives a number.
+
+    Attributes:
+        log: its name: that of the format, and what distinguishes it from others.
+        ends: two iterations.
+        seconds: between their ends, the sum of what the lines print.
+        batch: global.
+        facts: what the command line must say.
+        edits: of the text.
+        tokens: between the two iterations, if the log says them.
+        world: devices, if it says them.
+    """
+
+    log: str
+    ends: tuple[int, int]
+    seconds: float
+    batch: int
+    facts: tuple = ()
+    edits: tuple = ()
+    tokens: int | None = None
+    world: int | None = None
+
+
+MEASURED = [
+    Log("nanogpt", (1631, 1641), 5.62937, 12, tokens=7680),
+    Log(
+        "nanogpt",
+        (1631, 1641),
+        5.62937,
+        480,
+        (("global_batch", 480), ("accumulation", 5)),
+        ((".*block_size.*", ""),),
+    ),
+    Log("llm-c", (1, 9), 20.39491, 512, tokens=8 * 524288, world=1),
+    *(
+        Log("nanochat", (1, 11), 4.8483, 256, edits=edits, tokens=10 * 524288, world=8)
+        for edits in ((), (("mfu", "bf16_mfu"),), (("/21400", ""),))
+    ),
+    Log("litgpt", (1, 10), 4.32549, 4),
+    Log("litgpt", (1, 10), 4.32549, 8, edits=((r"{'devices'", "'num_nodes': 2}\n{'devices'"),)),
+    Log("olmo", (1, 3), 78.634, 512, OLMOS, tokens=2 * 1048576),
+    Log("olmo-rich", (1, 10), 321, 512, OLMOS, tokens=9 * 4194304),
+    Log("nanotron", (281, 291), 115, 2, tokens=20 * 256),
+    Log("nanotron-without-year", (281, 291), 115, 2, tokens=20 * 256),
+    Log("levanter", (5, 11), 207, 320, (("global_batch", 320), ("accumulation", 1))),
+    Log("composer", (5, 105), 37468.08, 1024),
+    Log("tf-cnn-benchmarks", (20, 120), 300, 64),
+    # Validations take no time.
+    Log("modded-nanogpt", (20, 120), 10, 64, (("global_batch", 64),)),
+    *(
+        Log("modded-nanogpt-validations", (125, 1000), 87.5, 64, (("global_batch", 64),), edits)
+        for edits in ((), ((r"(val_loss:4\.8) ", r"\1 val_avg_loss:4.8 val_ema_loss:4.9 "),))
+    ),
+    Log("ngc-pytorch-transformerxl", (20, 120), 50, 32, tokens=100 * 6144),
+    # Every fiftieth step tells the time; the batch is divided by the accumulation only later.
+    Log("ngc-pytorch-squad", (51, 151), 60, 128),
+    Log("ngc-pytorch-squad", (51, 151), 60, 128, edits=((TORCHRUN[0], TORCHRUN[1]),)),
+    Log("ngc-pytorch-squad", (51, 151), 60, 128, edits=(("steps=1", "steps=4"),)),
+    Log("ngc-pytorch-squad", (51, 151), 60, 256, edits=((" --nproc", " --nnodes=2 --nproc"),)),
+    Log("ngc-mxnet-resnet50", (20, 120), 15, 3264),
+    # Older versions print the end of a range alone.
+    Log("ngc-mxnet-resnet50", (20, 120), 15, 3264, edits=((r"\[\d+-(\d+)\]", r"[\1]"),)),
+    Log("ngc-mxnet-resnet50-intel", (50, 350), 360, 4096),
+]
+
+
+@pytest.mark.parametrize("log", MEASURED, ids=[log.log for log in MEASURED])
+def test_a_public_log_gives_what_its_lines_print(log):
+    content = read(log.log, log.edits)
+    found = measure_one(content, ends=log.ends, facts=log.facts)
+    assert found.reason == ""
+    assert log.log.startswith(found.format)
+    assert (found.global_batch, found.seconds) == (log.batch, pytest.approx(log.seconds))
+    assert log.world in (None, found.world_size)
+    if log.tokens is not None:
+        counted = measure_one(content, ends=log.ends, facts=log.facts, unit="tokens")
+        assert (counted.reason, counted.samples) == ("", log.tokens)
+
+
+XL, SQUAD = "ngc-pytorch-transformerxl", "ngc-pytorch-squad"
+UNKNOWN = "the global batch is not known"
+SPEEDS = "the printed speeds mean "
+
+
+@pytest.mark.parametrize(
+    ("log", "ends", "edits", "reason"),
+    [
+        ("nanogpt", (1631, 1641), ((".*block_size.*", ""),), UNKNOWN),
+        ("nanogpt-seldom", (2920, 2970), (), SINGLE),
+        # What a program prints of its tokens must be those of its batch.
+        ("llm-c", (1, 9), (("524288", "1048576"), ("=8", "=16")), SPEEDS + "512 "),
+        (
+            "ngc-pytorch-transformerxl",
+            (20, 120),
+            (("12288", "24576"),),
+            SPEEDS + "64 samples a step",
+        ),
+        (
+            "ngc-pytorch-transformerxl",
+            (20, 120),
+            ((r".* step       80 .*\n", ""),),
+            "the time from",
+        ),
+        ("litgpt-pretraining", (3050700, 3050900), (), "its times leave out the loading of data"),
+        ("olmo", (1, 3), (), UNKNOWN),
+        ("olmo", (1, 3), ((".*1,048,576\n", ""),), "the tokens of step 1 do not follow its line"),
+        ("composer-in-minutes", (5, 105), (), SPEEDS),
+        ("composer", (5, 105), ((".*throughput/samples_per_sec.*", ""),), "it prints no speed"),
+        # Lines of two batches make no record.
+        (
+            "composer",
+            (5, 105),
+            ((r"(?s)\t Train time/train: 0\.5249.*?time/batch: 104\n", ""),),
+            "no known format",
+        ),
+        (
+            "tf-cnn-benchmarks",
+            (20, 120),
+            ((r"\d(?=\n)", ""),),
+            "the log prints neither time stamps",
+        ),
+        (
+            "tf-cnn-benchmarks",
+            (20, 120),
+            (("training", "forward only"),),
+            "the log says that its run trains nothing: it runs forward only",
+        ),
+        ("modded-nanogpt", (20, 120), (("^", "batch_size : int = 8 # sequences\n"),), UNKNOWN),
+        (
+            "ngc-pytorch-squad",
+            (51, 151),
+            (("/174", "/151"),),
+            "too short: it ends at iteration 101",
+        ),
+        (SQUAD, (51, 151), ((".*launch.*\n", ""),), UNKNOWN),
+    ],
+)
+def test_a_public_log_that_cannot_be_measured_says_why(log, ends, edits, reason):
+    assert measure_one(read(log, edits), ends=ends).reason.startswith(reason)
+
+
+def test_the_clock_of_modded_nanogpt_that_is_set_back_is_not_crossed():
+    found = measure_one(read("modded-nanogpt"), ends=(5, 105), facts=(("global_batch", 64),))
+    assert found.reason.startswith("time steps back by 0.9 s")
+
+
+def test_other_nodes_lines_are_of_other_ranks():
+    lines = read("ngc-mxnet-resnet50").decode().splitlines()
+    others = [line.replace("Node[0]", "Node[1]").replace(",594", ",612") for line in lines]
+    mixed = [line for pair in zip(others, lines, strict=True) for line in pair]
+    assert measure_one(mixed).throughput == 21760
+
+
+def test_tacotron2s_count_that_begins_again_is_that_of_another_epoch():
+    def line(second: int, said: str) -> str:
+        return f":::NVLOGv0.2.2 Tacotron2_PyT {1583224680 + second}.5 (x.py:1) {said}"
+
+    lines = [line(-3, 'args: {"batch_size": 4, "world_size": 2}')]
+    for epoch in range(2):
+        lines.append(line(100 * epoch, f"train_epoch_start: {epoch}"))
+        for step in range(52):
+            lines += [
+                line(100 * epoch + step, f"train_iter_{at}: {step}") for at in ("start", "stop")
+            ]
+    measured = measure_one(lines, ends=(20, 51))
+    assert (measured.status, measured.seconds, measured.throughput) == ("ok", 31, 8)
+
+
+SIX = "  6%|#         | 60/"
+
+
+@pytest.mark.parametrize(
+    ("name", "last", "old", "new", "reason"),
+    [  # each limit from just inside, and from just outside
+        ("modded-nanogpt", 120, "/1480", "/120", ""),
+        ("modded-nanogpt", 121, "/1480", "/120", "iteration 121 is printed, of 120 in all"),
+        ("huggingface", 120, SIX, SIX.replace("6", "7", 1), ""),
+        (
+            "huggingface",
+            120,
+            SIX,
+            SIX.replace("6", "8", 1),
+            "a progress bar shows 60 of 1000 as 8 %",
+        ),
+    ],
+)
+def test_a_count_is_held_to_the_total_beside_it(name, last, old, new, reason):
+    lines = written(name, last)
+    changed = [line.replace(old, new) for line in lines]
+    assert changed != lines
+    assert measure_written(name, changed).reason == reason
+
+
+@pytest.mark.parametrize("status", ["aborted", "failed", "SUCCESS"])
+def test_an_mlperf_run_that_did_not_succeed_is_refused(status):
+    lines = [line.replace("success", status) for line in written("mlperf")]
+    reason = f"the log says that the run stopped as {status}, without success"
+    assert measure_written("mlperf", lines).reason == reason
+
+
+def test_mlperf_losses_in_front_of_a_batch_count_nothing():
+    lines = written("mlperf-losses")
+    measured = measure_written("mlperf-losses", [lines[5], *lines])
+    assert (measured.status, measured.first_printed) == ("ok", 10)
+
+
+def test_what_lightning_draws_behind_a_validation_of_an_epoch_is_no_training_of_it():
+    lines = written("lightning")
+    bar = "Validation DataLoader 0:  50%|#         | 1/2 [00:00<00:00, 4.00it/s]"
+    measured = measure_written("lightning", [*lines[:60], bar, *lines[60:]])
+    assert measured.reason == "too short: it ends at iteration 59, the window at 120"
+
+
+@pytest.mark.parametrize(
+    ("name", "line"),
+    [
+        ("tf-cnn-benchmarks", "100\timages/sec: 134.5 +/- 0.1 (jitter = 0.6)\t8.023"),
+        ("paddlerec", "Epoch: 1, using time 602.441092968 second, ips 54532.02 word/sec."),
+        (
+            "paddle2-transformer",
+            "step_idx: 0, epoch: 0, batch: 0, avg loss: 11.1, normalized loss: 9.7, ppl: 69253.2",
+        ),
+    ],
+)
+def test_lines_that_tell_no_time_are_known_and_refused(name, line):
+    measured = measure_one([line], facts=(("global_batch", 32),))
+    assert (measured.format, measured.reason) == (name, formats()[name].untimed)

@@ -1,0 +1,330 @@
+"""Small trainers of language models: most tell the time of every step."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+
+from reperf.logs.clock import TRAINED, tick
+from reperf.logs.facts import Fact
+from reperf.logs.format import Format, Prints, Read, Record, beyond, durations_since, facts_by
+
+_TOKENS = re.compile(rb"\btokens per iteration will be: (\d[\d,]{0,15})\s")
+_LENGTH = re.compile(rb"(?<!#)(?<!# )\bblock_size = (\d{1,9})\s")
+
+
+def _length_and_batch(head: bytes) -> Iterator[Fact]:
+    lengths = [int(match[1]) for match in _LENGTH.finditer(head)]
+    if not lengths or not lengths[-1]:
+        return
+    yield "sample_tokens", lengths[-1]
+    for match in _TOKENS.finditer(head):
+        sequences, rest = divmod(int(match[1].replace(b",", b"")), lengths[-1])
+        if sequences and not rest:
+            yield "global_batch", sequences
+
+
+NANOGPT = Format(
+    name="nanogpt",
+    marker=b": loss ",
+    pattern=r"\biter {ITERATION}: loss {NUMBER}, time {MILLISECONDS}ms(?:, mfu {NUMBER}%)?{END}",
+    remembering=durations_since(newest=1),
+    facts=_length_and_batch,
+    # The time of the iteration after it holds it.
+    evaluates=rb"\bstep \d{1,12}: train loss ",
+    untimed="its times are those of single iterations, and not every iteration is printed",
+    counts_from=0,
+    prints=Prints.STEPS,
+)
+"""nanoGPT: the time of the iteration that a line is printed for.
+
+    iter 2920: loss 3.9883, time 1099.34ms, mfu 15.34%
+
+Iterations count from 0. Each is a step of the optimizer, and its time holds the evaluation before it.
+By default every tenth is printed, whose time says nothing about those between: `--log_interval=1`
+prints them all. The program prints how many tokens an iteration trains, and, where it is not the
+default, the length of a sequence: the last that it prints is the one in use.
+
+Source: github.com/karpathy/nanoGPT, train.py and configurator.py; lines as in its issues 110 and
+215.
+"""
+
+_COUNT = rb"(\d[\d,]{0,18})"
+_RANK = re.compile(rb"\bTokens / micro-batch / rank: (\d{1,9}) x (\d{1,9}) = " + _COUNT + rb"\s")
+_ALL = re.compile(rb"\bTokens / micro-batch: " + _COUNT + rb"\s")
+_STEP = re.compile(
+    rb"\bTotal batch size " + _COUNT + rb" => gradient accumulation steps: (\d{1,9})\s"
+)
+
+
+def _number(written: bytes) -> int:
+    return int(written.replace(b",", b""))
+
+
+def _batches(head: bytes) -> Iterator[Fact]:
+    for rank in _RANK.finditer(head):
+        batch, length = int(rank[1]), int(rank[2])
+        if not batch or not length:
+            continue
+        yield "batch_size", batch
+        yield "sample_tokens", length
+        for everyone in _ALL.finditer(head):
+            if not _number(everyone[1]) % (batch * length):
+                yield "world_size", _number(everyone[1]) // (batch * length) or None
+        for step in _STEP.finditer(head):
+            if not _number(step[1]) % length:
+                yield "global_batch", _number(step[1]) // length or None
+                yield "accumulation", int(step[2]) or None
+
+
+NANOCHAT = Format(
+    name="nanochat",
+    marker=b" | tok/sec: ",
+    pattern=r"\bstep {ITERATION}(?:/{TOTAL})? \({NUMBER}%\) \| loss: {NUMBER} \| lrm: {NUMBER} \| "
+    r"dt: {MILLISECONDS}ms \| tok/sec: {THOUSANDS} \| (?:bf16_)?mfu: {NUMBER}{END}",
+    facts=_batches,
+    rate_times=("samples_per_token",),
+    counts_from=0,
+    prints=Prints.STEPS,
+)
+"""nanochat: the time of every step of the optimizer, without evaluations, samples and checkpoints.
+
+    step 00001/21400 (0.00%) | loss: 10.808654 | lrm: 1.00 | dt: 649.22ms | tok/sec: 807,569 | mfu: 35.64 | total time: 0.00m
+
+Steps count from 0. The tokens a second are those of all devices. The program prints the length of a
+sequence, the batch of a device and of all, in tokens, and how many batches it accumulates.
+
+Source: github.com/karpathy/nanochat, scripts/base_train.py; lines as in its discussion 1.
+"""
+
+_UNTIMED = (0, 10)
+"""How many steps, at the start, are in no mean."""
+_OFF = 0.5, 0.001
+"""By how many steps, and by which share of them, a mean may be off, for it is rounded."""
+
+
+def _by_mean(step: int, match: re.Match[bytes]) -> str:
+    """What is wrong with a line whose time and mean are those of another number of steps.
+
+    Where the time is in seconds, it begins long before the steps whose mean is printed.
+    """
+    if match["unit"] != b"ms" or not match["average"] or not (mean := float(match["average"])):
+        return ""
+    steps, (few, share) = float(match["time"]) / mean, _OFF
+    off = few + share * step + 1 / mean  # times are rounded to milliseconds
+    if any(abs(steps - (step - untimed)) <= off for untimed in _UNTIMED):
+        return ""
+    return (
+        f"the line of step {step} says that {match['time'].decode()} ms were trained, at a mean of "
+        f"{mean:g} ms a step: these are {steps:.6g} steps"
+    )
+
+
+def _unvalidated(_format: Format) -> Read:
+    trained: defaultdict[tuple[int, ...], int] = defaultdict(int)
+
+    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        step = int(match["iteration"])
+        if match["validated"] is None:
+            trained[rank] = step
+        elif trained[rank] == step > 0:
+            return None
+        return Record(
+            iteration=step,
+            rank=rank,
+            time=float(match["time"]) * (0.001 if match["unit"] == b"ms" else 1.0),
+            tick=0.001,
+            text=match[0],
+            fault=beyond(step, match["total"]) or _by_mean(step, match),
+        )
+
+    return read
+
+
+MODDED_NANOGPT = Format(
+    name="modded-nanogpt",
+    marker=b" train_time:",
+    pattern=r"\bstep:{ITERATION}/{TOTAL} (?:(?P<validated>val_loss:){NUMBER} (?:val_[a-z]{1,20}_loss:{NUMBER} )*|train_loss:{NUMBER} )?"
+    r"train_time:(?P<time>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:(?:(?P<average>\d{1,9}(?:\.\d{1,6})?)ms|{NUMBER}){END}",
+    clock=TRAINED,
+    remembering=_unvalidated,
+)
+"""modded-nanogpt: the milliseconds of training so far, without those of its validations.
+
+    step:21/1480 train_time:1566ms step_avg:142.33ms
+    step:125/1480 val_loss:4.4183 train_time:16547ms step_avg:143.88ms
+
+The clock stands still while it validates. Older versions set it back to 0 at the tenth step; some
+print validations alone, whose times are seconds. One that follows the line of its own step says nothing
+more. The log holds the program's own text, whose defaults are not what a run was given: its
+batch is in none.
+
+Source: github.com/KellerJordan/modded-nanogpt, train_gpt.py and the logs under records.
+"""
+
+LLM_C = Format(
+    name="llm-c",
+    marker=b" tok/s",
+    pattern=r"\bstep +{ITERATION}/{TOTAL} \| loss {NUMBER} \({NUMBER}\)\| norm {NUMBER} \({NUMBER}\)\| "
+    r"lr {NUMBER} \| {MILLISECONDS} ms \| [^|\r\n]{1,40} MFU \| {RATE} tok/s{END}",
+    facts=facts_by(
+        batch_size=r"\bbatch_size B=(\d{1,9}) \* seq_len T=",
+        sample_tokens=r"\bbatch_size B=\d{1,9} \* seq_len T=(\d{1,9}) ",
+        world_size=r" \* num_processes=(\d{1,9}) and total_batch_size=",
+        accumulation=r"=> setting grad_accum_steps=(\d{1,9})\s",
+    ),
+    rate_times=("samples_per_token",),
+    prints=Prints.STEPS,
+)
+"""llm.c: the time of every step of the optimizer, without validations, samples and checkpoints.
+
+    step    1/10 | loss 11.032358 (+nanz)| norm 22.1414 (+nanz)| lr 8.57e-07 | 2575.63 ms | 39.0% bf16 MFU | 203557 tok/s
+
+The tokens a second are those of all devices, as a moving average. The program prints its batch, the
+length of a sequence, the number of processes and how many batches it accumulates.
+
+Source: github.com/karpathy/llm.c, train_gpt2.cu; lines as in its discussion 677 and in the READMEs
+of its forks.
+"""
+
+_LITGPT_BATCH = facts_by(
+    batch_size=r"\bmicro_batch_size=(\d{1,9})\b",
+    nodes=r"'num_nodes': (\d{1,6})\b",
+)
+_DEVICES = re.compile(rb"'devices': (\d{1,4})\b")
+
+
+def _batch_and_devices(head: bytes) -> Iterator[Fact]:
+    yield from _LITGPT_BATCH(head)
+    for match in _DEVICES.finditer(head):
+        # Without a number of nodes, older versions train on one.
+        if devices := int(match[1]):
+            yield "devices_per_node" if b"'num_nodes': " in head else "world_size", devices
+
+
+LITGPT = Format(
+    name="litgpt",
+    marker=b" | iter time: ",
+    pattern=r"\bEpoch \d{1,9} \| iter +{ITERATION} step \d{1,12} \| loss train: +{NUMBER}"
+    r"(?:, val: +[-+.\w/]{1,40})? \| iter time: (?:{MILLISECONDS} ms(?: \(step\))?(?! \(step\)| remaining time)"
+    r"|{NUMBER} ms(?: \(step\))? remaining time: [^\r\n]{1,40}){END}",
+    remembering=durations_since(newest=1),
+    facts=_batch_and_devices,
+    untimed="its times leave out the loading of data, or are those of single batches of which not every "
+    "one is printed",
+)
+"""LitGPT's finetuning: the time of every iteration, which is a batch of each device.
+
+    Epoch 1 | iter 2 step 1 | loss train: 1.660, val: n/a | iter time: 548.72 ms (step)
+
+An iteration is one of the batches that a step of the optimizer accumulates. Its time holds the loading
+of its batch, but no validation. The lines of pretraining, which tell the remaining time, are recognised
+and tell no time: theirs leave out the loading, and are those of the last batch of a step.
+
+Source: github.com/Lightning-AI/litgpt, litgpt/finetune/lora.py and litgpt/pretrain.py; lines as in
+its tutorials and in its issue 1607.
+"""
+
+LEVANTER = Format(
+    name="levanter",
+    marker=b"Progress on:train ",
+    pattern=r"\bProgress on:train {ITERATION}(?:\.00?)?it/[\d.]{1,6}[kMG]?it "
+    r"rate:[^\s]{1,20} remaining:[\d:?]{1,20} elapsed:{ELAPSED} postfix:[^\r\n]{0,40}{END}",
+    evaluates=rb"\bProgress on:eval ",
+    prints=Prints.STEPS,
+)
+"""Levanter's progress lines, at most one a minute.
+
+    Progress on:train 11.0it/18.0it rate:34.5s/it remaining:04:01 elapsed:17:46 postfix:loss=15.5
+
+They count steps of the optimizer, from the thousandth on with three digits only: such lines say no
+iteration, and are not read.
+
+Source: github.com/marin-community/levanter, src/levanter/callbacks/_metrics.py, with
+github.com/tradingstrategy-ai/tqdm-loggable, tqdm_loggable/tqdm_logging.py; lines as in
+github.com/marin-community/marin.
+"""
+
+MAXTEXT = Format(
+    name="maxtext",
+    marker=b"completed step: ",
+    pattern=r"\bcompleted step: {ITERATION}, seconds: {DURATION}, TFLOP/s/device: {NUMBER}, "
+    r"Tokens/s/device: {NUMBER},(?:[^\r\n]{0,200}? loss: {NUMBER})?",
+    facts=facts_by(global_batch=r"Config param global_batch_size_to_train_on: (\d{1,9})\s"),
+    # The seconds of the step after it hold it.
+    evaluates=rb"\beval metrics after step: |\bCompleted eval step \d",
+    counts_from=0,
+    prints=Prints.STEPS,
+)
+"""MaxText: the seconds of every step, counted from 0.
+
+    completed step: 29, seconds: 7.793, TFLOP/s/device: 328.139, Tokens/s/device: 4204.799, total_weights: 16777216, loss: 11.151
+
+The global batch among the parameters that it prints holds what a step accumulates.
+
+Source: github.com/AI-Hypercomputer/maxtext, MaxText/metric_logger.py; lines as in
+github.com/AI-Hypercomputer/tpu-recipes.
+"""
+
+_HOUR = 3600.0
+_NEEDED = ("batch", "sample", "time")
+
+
+def _blocks(_format: Format) -> Read:
+    blocks: defaultdict[tuple[int, ...], dict[str, str]] = defaultdict(dict)
+
+    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        key, value = next((key, text.decode()) for key, text in match.groupdict().items() if text)
+        block = blocks[rank]
+        if key == "batch":
+            block.clear()
+        # A number that comes again is of another batch, whose first line is lost.
+        if key in block or (key != "batch" and not block):
+            block.clear()
+            return None
+        block[key] = value
+        if key != "time":
+            return None
+        known = blocks.pop(rank)
+        if any(name not in known for name in _NEEDED):
+            return None
+        rate = float(known["rate"]) if "rate" in known else None
+        counted = {"samples": "sample", "tokens": "token"}.items()
+        return Record(
+            int(known["batch"]) + 1,
+            rank=rank,
+            time=float(known["time"]) * _HOUR if rate else None,
+            tick=tick(known["time"]) * _HOUR,
+            rate=rate,
+            text=match[0],
+            counts=tuple((what, int(known[key])) for what, key in counted if key in known),
+        )
+
+    return read
+
+
+COMPOSER = Format(
+    name="composer",
+    marker=b"Train t",
+    pattern=r"\bTrain (?:time/(?:batch: (?P<batch>\d{1,15})|sample: (?P<sample>\d{1,15})|token: (?P<token>\d{1,15})"
+    r"|train: (?P<time>\d{1,15}\.\d{4}))|throughput/samples_per_sec: {RATE}){END}",
+    clock=TRAINED,
+    remembering=_blocks,
+    facts=facts_by(global_batch=r"\bglobal_train_batch_size: (\d{1,9})\s"),
+    untimed="it prints no speed that shows in which unit its time is",
+)
+"""Composer's console logger, as of LLM Foundry: what a batch measured, a line each.
+
+    [batch=20/20]:
+    Train time/batch: 19
+    Train time/sample: 38
+    Train time/token: 38912
+    Train throughput/samples_per_sec: 0.2170
+    Train time/train: 0.0536
+
+The batches, samples and tokens are those before the batch, of all devices. The time is that of training
+so far, with this batch and without evaluations, in hours of four digits, thus in steps of 0.36 s. That
+these are hours the log does not say: the speed must agree, and a time without one is not taken.
+
+Source: github.com/mosaicml/composer, composer/loggers/console_logger.py and
+composer/callbacks/speed_monitor.py; lines as in AMD's blog on MPT-30B and in the logs of users.
+"""
