@@ -30,7 +30,8 @@ def test_a_suite_is_a_tabular_ruled_by_booktabs(summary, capsys):
     title, *lines = capsys.readouterr().out.splitlines()
     assert title == "% ResNet-50 v1.5 (64 px), FP32, batch size 8, synthetic, on CPUs; images/s"
     assert lines[:2] == [r"\begin{tabular}{llrrrrrrl}", r"\toprule"]
-    assert r"PyTorch & 1n1g & 1234.50 & 1200.00 & 1250.25 & 1.00 & 100.0 \% & 3 & not usable: 40.0 \% other work \\" in lines
+    numbers = r"1234.50 & 1200.00 & 1250.25 & 1.00 & 100.0 \% & 3"
+    assert rf"PyTorch & 1n1g & {numbers} & not usable: 40.0 \% other work \\" in lines
     assert r"a\_b\&c, 50\% & 1n1g & oom &  &  &  &  & 0 &  \\" in lines
     assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
 

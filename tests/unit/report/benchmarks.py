@@ -138,8 +138,8 @@ def draw_figures(benchmark: Benchmark) -> None:
     """Draw the figures of its suites in the place of the small ones."""
     folder = benchmark.figures.parent
     for name in benchmark.summary["suite"].unique():
-        files = folder / f"{name}-summary.csv", folder / f"{name}-measurements.csv"
-        tables = (benchmark.summary, SUMMARY), (benchmark.measurements, MEASUREMENTS)
+        files = folder / f"{name}-measurements.csv", folder / f"{name}-summary.csv"
+        tables = (benchmark.measurements, MEASUREMENTS), (benchmark.summary, SUMMARY)
         for file, (table, columns) in zip(files, tables, strict=True):
             write_table(file, table[table["suite"] == name].to_dict("records"), columns)
         draw_suite(*files, benchmark.figures / name)

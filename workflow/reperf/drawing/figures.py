@@ -88,11 +88,11 @@ STYLE = {
 the_style = partial(style.context, ["default", STYLE])
 
 
-def draw_suite(summary: Path | str, measurements: Path | str, stem: Path | str) -> None:
+def draw_suite(measurements: Path | str, summary: Path | str, stem: Path | str) -> None:
     """Draw a suite: `stem`-throughput, -speedup and -efficiency, each as .svg and .png.
 
     Args:
-        summary, measurements: the suite's tables; nothing else decides the figures.
+        measurements, summary: the suite's tables; nothing else decides the figures.
         stem: the path and the beginning of the files' names.
     """
     cells = read_summary(summary)
@@ -416,7 +416,8 @@ def _draw_scaling(cells: pd.DataFrame, title: str, subtitle: str, column: str) -
             for other, line in cells.dropna(subset=column).groupby("series"):
                 if other != name:
                     axes.plot(line["world_size"], line[column], color=GRID, linewidth=1)
-            _draw_line(axes, cells[cells["series"] == name], column, several=len(baselines) > 1)
+            own = cells[cells["series"] == name]
+            _draw_line(axes, own, column, np.array(worlds), several=len(baselines) > 1)
         axes = grid[0, 0]
         axes.set_xscale("log", base=2)
         axes.set_xlim(worlds[0] / 1.2, worlds[-1] * 1.2)
@@ -434,14 +435,21 @@ def _draw_scaling(cells: pd.DataFrame, title: str, subtitle: str, column: str) -
     return figure
 
 
-def _draw_line(axes: Axes, cells: pd.DataFrame, column: str, *, several: bool) -> None:
-    """The small plot of one series, beside its ideal; what it lacks stands at its foot."""
+def _draw_line(
+    axes: Axes, cells: pd.DataFrame, column: str, worlds: np.ndarray, *, several: bool
+) -> None:
+    """The small plot of one series, beside its ideal; what it lacks stands at its foot.
+
+    Args:
+        worlds: the device counts of all series.
+        several: whether series have different baselines, so that each plot names its own.
+    """
     first, line = cells.iloc[0], cells.dropna(subset=column)
     heading = textwrap.wrap(first["series"], 26, max_lines=2, placeholder="…") or [""]
     if len(line):
         baseline = line["baseline"].iloc[0]
         devices = prod(topology_shape(baseline)) if baseline else 1
-        worlds = np.array(sorted({devices, *cells["world_size"]}))
+        worlds = worlds[worlds >= devices]
         ideal = worlds / devices if column == "speedup" else np.ones(len(worlds))
         axes.plot(worlds, ideal, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
         colour = colour_of(first["system"])
