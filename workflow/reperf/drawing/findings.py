@@ -234,21 +234,20 @@ def finding(shown: Sequence[Panel[Any]]) -> str:
         return _alone(measured[-1])
     if all(panel.load for panel in compared):
         load = max(panel.load for panel in compared)
-        return f"No finding: other work took up to {load:.0%} of the machine."
+        return f"No finding: other work took up to {100 * load:.0f} % of the machine."
     outcomes: dict[str, list[Panel[Any]]] = defaultdict(list)
     for panel in compared:
         outcomes[_outcome(panel)].append(panel)
     last, clauses = compared[-1], []
     for outcome, where in outcomes.items():
-        place = _on(where, len(compared))
-        clauses.append(
-            f"{outcome} {place.replace('every', 'any') if 'no ' in outcome[:3] else place}"
-        )
-        if where == [last]:
-            clauses[-1] += f"{':' if outcome != _wins(last) else ','} {_detail(last)}"
-    text = "; ".join(clauses)
+        all_sizes = "any size" if outcome.startswith("no ") else "every size"
+        on_all = len(where) == len(compared) > 1
+        clauses.append(f"{outcome} on {all_sizes if on_all else _sizes(where)}")
+        if where == [last] and not last.load:
+            clauses[-1] += f"{',' if outcome == _wins(last) else ':'} {_detail(last)}"
     if outcomes[_outcome(last)] != [last] and not last.load:
-        text += f"; on {last.size} {_detail(last)}"
+        clauses.append(f"on {last.size} {_detail(last)}")
+    text = "; ".join(clauses)
     return f"{text[0].upper()}{text[1:]}."
 
 
@@ -305,15 +304,12 @@ def _outcome(panel: Panel[Any]) -> str:
     return "no clear winner yet" if untested else "no clear winner"
 
 
-def _on(where: Sequence[Panel[Any]], all_of: int) -> str:
-    """The device counts of some panels: "on every size", "on 1, 8 and 16 GPUs"."""
-    if len(where) == all_of > 1:
-        return "on every size"
+def _sizes(where: Sequence[Panel[Any]]) -> str:
+    """The device counts of some panels: "1, 8 and 16 GPUs"."""
     *before, last = where
     if not before:
-        return f"on {last.size}"
-    noun = last.size.split()[1]
-    return f"on {', '.join(str(panel.devices) for panel in before)} and {last.devices} {noun}"
+        return last.size
+    return f"{', '.join(str(panel.devices) for panel in before)} and {last.size}"
 
 
 def _detail(panel: Panel[Any]) -> str:
@@ -327,29 +323,28 @@ def _detail(panel: Panel[Any]) -> str:
         if len(unsure) > 1:
             return f"{first.series} cannot be told from {len(unsure)} others"
         return f"{first.series} cannot be told from {unsure[0]}{_within(panel)}"
-    ahead = f"{first.series} {ahead}"
-    more = f"{count(panel.needed, 'repeat')} would test it"
+    ahead = f"{first.series} is {ahead}"
+    more = f"{panel.needed} repeats would test it"
     if panel.repeats == 1:
-        return f"{ahead} in one run each, and {more}"
-    repeats = f"the ranges of {panel.repeats} repeats"
-    return f"{ahead}, {repeats} {'do not overlap' if panel.apart else 'overlap'}, and {more}"
+        return f"{ahead} in one run each; {more}"
+    overlap = "do not overlap" if panel.apart else "overlap"
+    return f"{ahead}; their {panel.repeats} repeats {overlap}, and {more}"
 
 
 def _within(panel: Panel[Any]) -> str:
-    """Between what the fastest lies against the next: " (-0.7 to +0.9 %)"; "" without interval."""
+    """Between what the fastest lies against the next: " (−0.7 to +0.9 %)"; "" without one."""  # noqa: RUF002
     low, high = ratio(panel.first.cell.speeds, panel.second.cell.speeds)[1:3]
-    return (
-        ""
-        if low is None or high is None
-        else f" ({100 * (low - 1):+.2g} to {100 * (high - 1):+.2g} %)"
-    )
+    if low is None or high is None:
+        return ""
+    ends = f"{100 * (low - 1):+.2g} to {100 * (high - 1):+.2g} %"
+    return f" ({ends})".replace("-", "\N{MINUS SIGN}")
 
 
 def _alone(panel: Panel[Any]) -> str:
     """What a suite of one series says: how fast it is on the most devices, and its speedup."""
     cell = panel.first.cell
     if cell.unusable:
-        return f"No finding: other work took up to {cell.row.load:.0%} of the machine."
+        return f"No finding: other work took up to {100 * cell.row.load:.0f} % of the machine."
     text = f"{cell.series}: {in_four_digits(cell.row.throughput_median)} {cell.row.unit}"
     text += f" on {panel.size}"
     if pd.notna(cell.row.speedup) and cell.row.topology != cell.row.baseline:
