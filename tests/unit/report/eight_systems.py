@@ -8,7 +8,7 @@ from reperf.config import Run, load_report
 from reperf.host import Gpu, Host
 from reperf.records.run_record import Load
 
-from tests.unit.report.benchmarks import Benchmark, benchmark_of, draw_figures, record_of, row_of
+from tests.unit.report.benchmarks import Benchmark, benchmark_of, record_of, row_of
 
 ONE_GPU = {
     "ngc-pytorch": 408.0,
@@ -49,7 +49,7 @@ def suite(name: str, **changes: Any) -> dict[str, Any]:
 def eight_systems(
     folder: Path, suites: int = 1, repeats: int = 7, busy: float = 0.0, device: str = "cuda"
 ) -> Benchmark:
-    """A benchmark of them, with real figures.
+    """A benchmark of them.
 
     Args:
         suites: how many.
@@ -76,9 +76,7 @@ def eight_systems(
         row_of(record, _throughput(record.run, chance), WAITED.get(record.run.system))
         for record in records
     ]
-    benchmark = benchmark_of(folder, report, cells, records, rows)
-    draw_figures(benchmark)
-    return benchmark
+    return benchmark_of(folder, report, cells, records, rows)
 
 
 def _record(run: Run, busy: float):
