@@ -20,9 +20,7 @@ rule report:
     output:
         html=report(PAGES[0], caption="../captions/report.rst", category="Report"),
         markdown=PAGES[1],
-        published=report(
-            PAGES[2], caption="../captions/published.rst", category="Published reports"
-        ),
+        published=PAGES[2],
     log:
         "logs/report.log",
     params:
