@@ -90,6 +90,14 @@ def both(ours: float, theirs: float, devices: int = 8, **changes) -> list[Entry]
             both(100, 50, devices=1) + both(1030, 1000, load=0.9),
             "A is fastest on 1 GPU; other work spoils the numbers on 8 GPUs.",
         ),
+        (
+            [*both(100, 50, devices=1), entry("A", seven(1000)), entry("B", [])],
+            "A is fastest on 1 GPU, 2 times as fast as B (1.91 to 2.1).",
+        ),
+        (
+            [entry("A", [1.0, 2.0, 4.0, 8.0]), entry("B", [1.1, 2.1, 4.1, 8.1])],
+            "No clear winner on 8 GPUs: B cannot be told from A (\N{MINUS SIGN}86 to +710 %).",
+        ),
         ([entry("A", [])], "Nothing was measured."),
         ([entry("A", seven(1234.5)), entry("B", [])], "A: 1,234 images/s on 8 GPUs."),
         (
@@ -118,6 +126,8 @@ def test_a_fastest_cell_is_named_only_if_every_other_is_told_from_it():
         ("C", "slower"),
     ]
     assert [cell.series for cell in panel.missing] == ["D"]
+    [spoilt] = panels(both(1030, 1000, load=0.3))
+    assert [one.verdict for one in spoilt.ranked] == ["leads", "cannot be told"]
 
 
 def test_of_a_unit_that_counts_time_the_least_is_the_fastest():

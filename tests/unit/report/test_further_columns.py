@@ -1,5 +1,6 @@
 """What only some reports have: a second unit, a loss that all share, columns on demand, marks."""
 
+import pandas as pd
 import pytest
 
 from tests.unit.report.benchmarks import Benchmark
@@ -86,6 +87,26 @@ def test_numbers_that_say_too_little_say_so(big_benchmark, plain_pages, columns,
     assert words[-1] in markdown
     for text in plain_pages:
         assert [one for one in words if one in text] == []
+
+
+def test_a_suite_beside_its_synthetic_twin_says_what_the_loader_costs(big_benchmark):
+    real, twin = (suite for suite in big_benchmark.report.suites)
+    twin = real.model_copy(update={"name": twin.name, "input": "synthetic"})
+    report = big_benchmark.report.model_copy(update={"suites": (real, twin)})
+    both = {}
+    for name, column in ("summary", "throughput_median"), ("measurements", "throughput"):
+        own = getattr(big_benchmark, name).query("suite == @real.name")
+        other = own.assign(suite=twin.name, input="synthetic", **{column: own[column] * 1.25})
+        both[name] = pd.concat([own, other], ignore_index=True)
+    context = big_benchmark.but(report=report, **both).context
+    costs = context.loader_costs(context.suites[0])
+    assert len(costs) == len(context.suites[0].measured) > 0
+    for cost in costs:
+        assert cost.ratio.estimate == pytest.approx(0.8)
+        assert cost.ratio.low < 0.8 < cost.ratio.high
+    assert context.loader_costs(context.suites[1]) == []
+    assert "What the loader costs" in big_benchmark.but(report=report, **both).pages[0]
+    assert "What the loader costs" not in big_benchmark.pages[0]
 
 
 def test_runs_that_differ_make_no_one_thing(big_benchmark):

@@ -241,7 +241,7 @@ def finding(shown: Sequence[Panel[Any]]) -> str:
     last, clauses = compared[-1], []
     for outcome, where in outcomes.items():
         all_sizes = "any size" if outcome.startswith("no ") else "every size"
-        on_all = len(where) == len(compared) > 1
+        on_all = len(where) == len(shown) > 1
         clauses.append(f"{outcome} on {all_sizes if on_all else _sizes(where)}")
         if where == [last] and not last.load:
             clauses[-1] += f"{',' if outcome == _wins(last) else ':'} {_detail(last)}"
@@ -254,12 +254,18 @@ def finding(shown: Sequence[Panel[Any]]) -> str:
 def lead(over: Ratio) -> str:
     """By how much a cell is ahead, with the interval: "3 % ahead of it (2.7 to 3.4 %)"."""
     times = over.estimate >= TIMES
-    form = (lambda value: f"{value:.3g}") if times else (lambda value: f"{100 * (value - 1):.2g}")
-    text = f"{form(over.estimate)} times as fast as {{}}" if times else ""
-    text = text or f"{form(over.estimate)} % ahead of {{}}"
-    if over.low is None or over.high is None:
-        return text
-    return f"{text} ({form(over.low)} to {form(over.high)}{'' if times else ' %'})"
+    unit = "" if times else " %"
+    found, low, high = (
+        "" if end is None else _short(end, 3) if times else _short(100 * (end - 1), 2)
+        for end in over[:3]
+    )
+    text = f"{found} times as fast as {{}}" if times else f"{found} % ahead of {{}}"
+    return f"{text} ({low} to {high}{unit})" if low else text
+
+
+def _short(value: float, digits: int, sign: str = "") -> str:
+    """A number in so many digits, or more before its point: "2.4", "120"."""
+    return f"{value:{sign}.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:{sign}.0f}"
 
 
 def _panel(cells: list[Compared]) -> Panel[Compared]:
@@ -274,7 +280,10 @@ def _panel(cells: list[Compared]) -> Panel[Compared]:
     unsure: Verdict = "cannot be told"
     if others and fewest < repeats_to_resolve(len(others)):
         unsure = "untested"
-    verdicts: list[Verdict] = [test if test == "slower" else unsure for test, _ in tests]
+    spoilt = any(cell.unusable for cell in measured)
+    verdicts: list[Verdict] = [
+        test if test == "slower" and not spoilt else unsure for test, _ in tests
+    ]
     sure = all(verdict == "slower" for verdict in verdicts)
     first: Verdict = "fastest" if sure and others else "leads"
     ranked = [
@@ -336,8 +345,8 @@ def _within(panel: Panel[Any]) -> str:
     low, high = ratio(panel.first.cell.speeds, panel.second.cell.speeds)[1:3]
     if low is None or high is None:
         return ""
-    ends = f"{100 * (low - 1):+.2g} to {100 * (high - 1):+.2g} %"
-    return f" ({ends})".replace("-", "\N{MINUS SIGN}")
+    ends = " to ".join(_short(100 * (end - 1), 2, "+") for end in (low, high))
+    return f" ({ends} %)".replace("-", "\N{MINUS SIGN}")
 
 
 def _alone(panel: Panel[Any]) -> str:

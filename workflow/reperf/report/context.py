@@ -39,7 +39,7 @@ from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.agreement import initial_loss_outliers
-from reperf.measuring.statistics import WIDE, repeats_for_interval
+from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
 from reperf.measuring.together import LEAST_OVERLAP
 from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import (
@@ -56,7 +56,7 @@ from reperf.report.scale import Scale
 from reperf.report.sharing import SharedCell, shared_cells
 from reperf.systems import load_systems, load_workloads
 from reperf.systems.workloads import Flops
-from reperf.tables import SUMMARY, table_of
+from reperf.tables import IDENTITY, SUMMARY, table_of
 from reperf.text import count
 
 Item = TypeVar("Item")
@@ -108,6 +108,15 @@ FURTHER = (
     Further("date", "Started", lambda row: day_and_time(row.date) if row.date else ABSENT),
     Further("key", "Key", lambda row: short(row.key) or ABSENT),
 )
+
+
+class LoaderCost(NamedTuple):
+    """A cell beside that of its twin whose samples need no loader."""
+
+    cell: CellView
+    twin: CellView
+    ratio: Ratio
+    """Its throughput over the twin's."""
 
 
 class LooseTable(NamedTuple):
@@ -384,6 +393,21 @@ class Context:
         cells = [cell for cell in self.cells if cell.unusable]
         return sorted(cells, key=lambda cell: -cell.row.load)
 
+    def loader_costs(self, suite: SuiteView) -> list[LoaderCost]:
+        """The measured cells of a suite beside those of its twin with synthetic input.
+
+        Args:
+            suite: of this report; one with synthetic input has no twin.
+        """
+        synthetic = [one for one in self.suites if one.config.input == "synthetic"]
+        twins = {_alike(cell): cell for one in synthetic for cell in one.measured}
+        if suite in synthetic:
+            return []
+        pairs = [(cell, twins.get(_alike(cell))) for cell in suite.measured]
+        return [
+            LoaderCost(cell, twin, ratio(cell.speeds, twin.speeds)) for cell, twin in pairs if twin
+        ]
+
     @property
     def device_counts(self) -> dict[int, str]:
         """The numbers of devices on which something was tried -> what people call them."""
@@ -615,6 +639,12 @@ def _published(suite: Suite, cells: pd.DataFrame, unit: str) -> Mapping[Publishe
 def _published_key(row: Row) -> PublishedKey:
     size = row.batch_size_per_device
     return row.system, row.variant, None if pd.isna(size) else int(size), row.topology
+
+
+def _alike(cell: CellView) -> tuple[str, ...]:
+    """What a cell and its twin with synthetic input have in common."""
+    shared = [name for name in (*IDENTITY, "shape") if name != "suite"]
+    return tuple(str(getattr(cell.row, name)) for name in shared)
 
 
 def _framework(system: str, environment: Environment) -> str:
