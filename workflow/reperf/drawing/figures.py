@@ -120,7 +120,7 @@ def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None 
     cells = cells.assign(
         series=_shortened(series_of(cells)),
         runs=[entry.throughputs for entry in entries],
-        marks=[", ".join(entry.marks) for entry in entries],
+        marks=[", ".join(mark.partition(":")[0] for mark in entry.marks) for entry in entries],
         scattered=[entry.scattered for entry in entries],
     )
     if kind == "throughput":

@@ -359,5 +359,7 @@ def _alone(panel: Panel[Any]) -> str:
     if pd.notna(cell.row.speedup) and cell.row.topology != cell.row.baseline:
         over = cell.row.baseline
         scattered = "; its repeats scatter too much for a speedup"
-        text += scattered if cell.scattered else f", {cell.row.speedup:.3g} times {over}"
+        text += (
+            scattered if cell.scattered else f", {cell.row.speedup:.3g} times as fast as on {over}"
+        )
     return f"{text}."

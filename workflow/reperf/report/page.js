@@ -75,12 +75,19 @@ const median = (sorted) => {
   const half = sorted.length >> 1;
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 };
+const copies = (parts) => [...parts].map((part) => part.cloneNode(true));
 const speedsOf = (row) => [...row.querySelectorAll("circle")].map((dot) => Number(dot.dataset.speed)).sort((a, b) => a - b);
 
 // One panel beside a system: as reperf.measuring.statistics.ratio, of each row to that system's.
 function relate(panel, base, low, high) {
   const theirs = speedsOf(base);
   const place = (share) => `${((100 * (share - low)) / (high - low)).toFixed(2)}%`;
+  for (const drawing of panel.querySelectorAll("svg")) {
+    const [kept, ...others] = drawing.querySelectorAll("line, text");
+    for (const other of others) other.remove();
+    for (const side of ["x", "x1", "x2"]) if (kept?.hasAttribute(side)) kept.setAttribute(side, place(1));
+    if (kept?.nodeName === "text") kept.textContent = "100 %";
+  }
   for (const row of panel.querySelectorAll("tr[data-series]")) {
     const ours = speedsOf(row);
     const ratios = ours.flatMap((one) => theirs.map((other) => one / other)).sort((a, b) => a - b);
@@ -102,7 +109,7 @@ function showView() {
   form.querySelector("a").href = `#view:${chosen}:${encodeURIComponent(base)}`;
   for (const article of document.querySelectorAll("article.finding")) {
     const panels = [...article.querySelectorAll("table.panel")];
-    for (const panel of panels) if (panel.asMade) panel.tBodies[0].replaceWith(panel.asMade.cloneNode(true));
+    for (const panel of panels) if (panel.asMade) panel.replaceChildren(...copies(panel.asMade));
     if (!base) continue;
     const pairs = panels.map((panel) => [panel, [...panel.querySelectorAll("tr[data-series]")].find((row) => row.dataset.series === base)]);
     const there = pairs.filter(([, row]) => row);
@@ -110,8 +117,7 @@ function showView() {
     const [low, high] = [Math.min(...shares, 1), Math.max(...shares, 1)];
     const margin = 0.05 * (high - low || 0.1);
     for (const [panel, row] of there) {
-      panel.asMade ??= panel.tBodies[0].cloneNode(true);
-      for (const line of panel.querySelectorAll("line, .ticks text")) line.style.display = "none";
+      panel.asMade ??= copies(panel.children);
       relate(panel, row, low - margin, high + margin);
     }
   }
