@@ -133,9 +133,11 @@ def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None 
 def draw_published(folder: Path | str) -> None:
     """Draw every published table that has a speedup or epochs, as folder/<table id>-<kind>."""
     for table in load_tables():
-        said = f"as published in the {table.report}"
+        source = f"published in the {table.report}"
         if table.epoch:
-            drawn = draw_epochs(table.epochs(), table.title, f"Time of an epoch and memory, {said}")
+            drawn = draw_epochs(
+                table.epochs(), table.title, f"Time of an epoch and memory, as {source}"
+            )
             save(drawn, Path(folder, f"{table.id}-{EPOCHS}"))
         if table.has_speedup:
             cells = table.cells.rename(columns={"throughput": "throughput_median"})
@@ -145,10 +147,11 @@ def draw_published(folder: Path | str) -> None:
             ideal = devices / cells["baseline"].map(lambda name: prod(topology_shape(name)))
             cells = cells.assign(status="ok", speedup=printed, efficiency=printed / ideal)
             cells = cells.assign(series=_shortened(cells["series"]))
+            from_there = f"{table.title}, as {source}"
             figures = (
-                draw_throughput(cells, table.title, said, table.unit or ""),
-                draw_speedup(cells, table.title, said),
-                draw_efficiency(cells, table.title, said),
+                draw_throughput(cells, table.title, f"As {source}", table.unit or ""),
+                draw_speedup(cells, _scaling_found(cells, "speedup"), from_there),
+                draw_efficiency(cells, _scaling_found(cells, "efficiency"), from_there),
             )
             for kind, figure in zip(FIGURE_KINDS, figures, strict=True):
                 save(figure, Path(folder, f"{table.id}-{kind}"))

@@ -65,16 +65,14 @@ for (const table of document.querySelectorAll("table.sortable")) {
 
 // Whom the panels compare with, and a link to the view.
 const form = document.querySelector("form.view");
+const select = document.createElement("select");
 const bounds = JSON.parse(form?.dataset.bounds ?? "{}");
 const difference = (ratio, unit = " %") => `${ratio < 1 ? "\u2212" : "+"}${Math.abs(100 * (ratio - 1)).toFixed(1)}${unit}`;
-const middle = (sorted) => {
+const median = (sorted, mean = (a, b) => (a + b) / 2) => {
   const half = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[half] : Math.sqrt(sorted[half - 1] * sorted[half]);
+  return sorted.length % 2 ? sorted[half] : mean(sorted[half - 1], sorted[half]);
 };
-const median = (sorted) => {
-  const half = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-};
+const geometric = (a, b) => Math.sqrt(a * b);
 const copies = (parts) => [...parts].map((part) => part.cloneNode(true));
 const speedsOf = (row) => [...row.querySelectorAll("circle")].map((dot) => Number(dot.dataset.speed)).sort((a, b) => a - b);
 
@@ -94,18 +92,20 @@ function relate(panel, base, low, high) {
     const rank = bounds[`${ours.length},${theirs.length}`];
     const [least, most] = rank ? [ratios[rank - 1], ratios[ratios.length - rank]] : [];
     for (const dot of row.querySelectorAll("circle")) dot.setAttribute("cx", place(dot.dataset.speed / median(theirs)));
-    row.className = row === base || (rank && (least > 1 || most < 1)) ? "" : "unsure";
+    const spoilt = row.classList.contains("unusable");
+    const sure = row === base || (rank && !spoilt && (least > 1 || most < 1));
+    row.className = `${sure ? "" : "unsure"} ${spoilt ? "unusable" : ""}`;
     const cell = row.querySelector(".ratio");
     const small = document.createElement("small");
     small.textContent = rank ? `${difference(least, "")} to ${difference(most)}` : "untested";
-    cell.replaceChildren(...(row === base ? ["the base"] : [`${difference(middle(ratios))} `, small]));
+    cell.replaceChildren(...(row === base ? ["the base"] : [`${difference(median(ratios, geometric))} `, small]));
     row.querySelector("rect")?.remove();
   }
 }
 
 function showView() {
   const chosen = form.querySelector(":checked")?.value ?? "all";
-  const base = form.querySelector("select").value;
+  const base = select.value;
   form.querySelector("a").href = `#view:${chosen}:${encodeURIComponent(base)}`;
   for (const article of document.querySelectorAll("article.finding")) {
     const panels = [...article.querySelectorAll("table.panel")];
@@ -125,7 +125,6 @@ function showView() {
 
 if (form) {
   const names = new Set([...document.querySelectorAll("tr[data-series]")].map((row) => row.dataset.series));
-  const select = document.createElement("select");
   for (const name of ["", ...names]) select.add(new Option(name || "the fastest", name));
   const label = document.createElement("label");
   label.append("Relative to ", select);
@@ -139,7 +138,6 @@ if (form) {
     if (chosen) chosen.checked = true;
     select.value = decodeURIComponent(named[2]);
   }
-  form.append(select.isConnected ? "" : select);
   form.addEventListener("change", showView);
   showView();
 }
