@@ -181,10 +181,12 @@ def test_efficiency_is_drawn_over_device_counts_that_double(cells):
     assert {"PyTorch\n87.5 %", "on 16: oom"} <= {*texts(figure)}
 
 
-def test_a_scattered_cell_has_no_speedup(cells):
-    figure = draw_speedup(cells.assign(scattered=[False, True, *[False] * 5]), "title", "suite")
+def test_a_scattered_cell_has_no_speedup_and_marks_stand_at_the_foot_of_a_plot(cells):
+    scattered = [False, True, *[False] * 5]
+    marks = ["bound by loader", "scattered", *[""] * 5]
+    figure = draw_speedup(cells.assign(scattered=scattered, marks=marks), "title", "suite")
     assert points(figure)[1] == [[1, 1], [16, 14]]
-    assert "on 8: scattered" in texts(figure)
+    assert "on 1: bound by loader\non 8: scattered" in texts(figure)
 
 
 def test_a_system_has_one_colour_in_all_figures(cells):

@@ -3,7 +3,7 @@
 Measured suites and published tables are drawn by the same functions, from a table with one row per
 cell and these columns:
 
-    series             the name beside a bar and at the end of a line
+    series             the name beside a bar and above a plot
     system             the id that decides the colour
     topology, num_nodes, devices_per_node
     status             ok, partial, oom, failed, ...
@@ -11,12 +11,16 @@ cell and these columns:
     speedup, efficiency, baseline    the topology that both are against; NaN: no value
     epoch_seconds      of whole global batches; NaN: no value
     stage_memory       the most bytes of a device of each stage, with spaces between; "": no value
-    shared_cpus        how many CPUs the devices share; NaN, or no such column: each has its own
 
-A function that draws one takes such cells, its title, which says what was trained and how, and the
-beginning of its subtitle, which says where the numbers are from.
+and, where they are known:
 
-Series keep the order of the rows. Nothing depends on colour alone: bars and lines carry their
+    device             cuda or cpu
+    shared_cpus        how many CPUs the devices share; NaN: each has its own
+    runs               the throughputs of the repeats
+    marks, scattered   what to know before reading its number; whether it has no speedup
+
+A function that draws one takes such cells, its title, which says what they show, and its subtitle,
+which says where the numbers are from. Nothing depends on colour alone: bars and plots carry their
 names, so that the figures can be read in grey too.
 """
 
@@ -39,7 +43,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
 from reperf.config import topology_shape
-from reperf.drawing.findings import entries_of, finding, panels
+from reperf.drawing.findings import NOT_USABLE, entries_of, finding, panels, topology_in_words
 from reperf.drawing.labels import place_of, repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
@@ -47,7 +51,7 @@ from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES
 from reperf.printed import ABSENT, in_four_digits, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_measurements, read_summary
-from reperf.text import count, printable
+from reperf.text import printable
 
 WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone
 ROW = 0.2  # inches of height per bar
@@ -345,6 +349,8 @@ def _scaling_found(cells: pd.DataFrame, column: str) -> str:
         return column.capitalize()
     said = SAID[column]
     largest = known[known["shape"] == known["shape"].max()].sort_values(column)
+    if largest["marks"].str.contains(NOT_USABLE).any():
+        return f"{column.capitalize()}: the numbers are not usable"
     least, most = largest.iloc[0], largest.iloc[-1]
     found = f"{column.capitalize()} on {_in_words(largest)}: {said(most[column])}"
     if len(largest) == 1:
@@ -353,12 +359,8 @@ def _scaling_found(cells: pd.DataFrame, column: str) -> str:
 
 
 def _in_words(cells: pd.DataFrame) -> str:
-    """The topology of some drawable cells as people say it: "16 devices on 2 nodes"."""
-    world_size, nodes, shared = cells["shape"].iloc[0]
-    if shared:
-        return str(shared)
-    devices = count(world_size, "GPU" if (cells["device"] == "cuda").all() else "device")
-    return f"{devices} on {nodes} nodes" if nodes > 1 else devices
+    """The one topology of some cells, as people say it."""
+    return topology_in_words(next(cells.itertuples()))
 
 
 def _draw_group(axes: Axes, cells: pd.DataFrame) -> None:
@@ -441,7 +443,7 @@ def _draw_scaling(cells: pd.DataFrame, title: str, subtitle: str, column: str) -
 def _draw_line(
     axes: Axes, cells: pd.DataFrame, column: str, worlds: np.ndarray, *, several: bool
 ) -> None:
-    """The small plot of one series, beside its ideal; what it lacks stands at its foot.
+    """The small plot of one series, beside its ideal; its marks and gaps stand at its foot.
 
     Args:
         worlds: the device counts of all series.
@@ -462,12 +464,13 @@ def _draw_line(
         said = SAID[column](line[column].iloc[-1])
         heading.append(f"{said}{f' over {baseline}' if several else ''}")
     axes.set_title("\n".join(heading), loc="left", fontsize=SMALL)
-    lacking = cells[cells[column].isna()]
-    reasons = lacking["status"].mask(lacking["status"] == "ok", lacking["shared"])
-    reasons = reasons.mask(lacking["scattered"].astype(bool), "scattered").replace("", "none")
+    status = cells["status"].where(cells["status"] != "ok", cells["shared"])
+    lacks = cells[column].isna() & ~cells["scattered"].astype(bool)
+    remarks = cells["marks"].mask(lacks, status.replace("", "none"))
     notes = [
-        f"on {', '.join(map(str, own['world_size']))}: {reason}"
-        for reason, own in lacking.groupby(reasons, sort=False)
+        f"on {', '.join(map(str, own['world_size']))}: {remark}"
+        for remark, own in cells.groupby(remarks, sort=False)
+        if remark
     ]
     foot: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 6, "color": MUTED}
     axes.text(0.97, 0.04, "\n".join(notes), ha="right", va="bottom", **foot)
@@ -481,7 +484,7 @@ def _over(baselines: Sequence[str]) -> str:
 
 
 def _by_shape(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The drawable cells of each topology, behind what people call it; those that could run."""
+    """The drawable cells of each topology, after what people call it; those that could run."""
     tried = cells["status"] != "unsupported"
     for _, own in _drawable(cells[tried | ~tried.any()]).groupby("shape"):
         yield _in_words(own), own
@@ -518,13 +521,7 @@ def _hatch_of(cell: Any) -> dict[str, Any]:  # noqa: ANN401 - pandas' named tupl
     return {"hatch": "////", "edgecolor": PAPER, "linewidth": 0} if cell.twin % 2 else {}
 
 
-def _name_end(
-    axes: Axes,
-    end: float,
-    place: float,
-    text: str,
-    colour: str,
-) -> None:
+def _name_end(axes: Axes, end: float, place: float, text: str, colour: str) -> None:
     offset: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
     axes.annotate(text, (end, place), color=colour, fontsize=SMALL, **offset)
 

@@ -27,6 +27,9 @@ BESIDE = 0.05
 UNUSABLE = 0.25
 """The share of the CPUs' time beyond which other work leaves a number that nobody can use."""
 
+NOT_USABLE = "not usable"
+"""How the mark of such a cell begins."""
+
 TIMES = 1.5
 """From this ratio on, a lead is said as "1.7 times as fast", below it as "3 % ahead"."""
 
@@ -73,7 +76,7 @@ class Entry:
     def marks(self) -> list[str]:
         """What to know before reading its number, in a few words each; the worst first."""
         marks = {
-            f"not usable: {percent(self.row.load)} other work": self.unusable,
+            f"{NOT_USABLE}: {percent(self.row.load)} other work": self.unusable,
             "beside other work": self.beside and not self.unusable,
             "scattered": self.scattered,
             "bound by loader": self.bound_by_loader,
@@ -148,7 +151,7 @@ class Panel(Generic[Compared]):
     @property
     def title(self) -> str:
         """What people call it: "16 GPUs on 2 nodes"."""
-        return sharing(self._row) or _devices(self._row)
+        return topology_in_words(self._row)
 
     @property
     def size(self) -> str:
@@ -169,20 +172,12 @@ class Panel(Generic[Compared]):
         loads = (one.cell.row.load for one in self.ranked if one.cell.unusable)
         return float(max(loads, default=0))
 
-    @property
-    def repeats(self) -> int:
-        """The fewest repeats of a measured cell."""
-        return min(len(one.cell.throughputs) for one in self.ranked)
 
-    @property
-    def needed(self) -> int:
-        """How many repeats could tell all cells from the fastest, if none overlap."""
-        return repeats_to_resolve(max(1, len(self.ranked) - 1))
-
-    @property
-    def apart(self) -> bool:
-        """Whether the repeats of the fastest two do not overlap."""
-        return max(self.second.cell.speeds) < min(self.first.cell.speeds)
+def topology_in_words(row: Row) -> str:
+    """A row's topology as people say it: "16 GPUs on 2 nodes", "3 devices share 2 CPUs"."""
+    devices = int(row.num_nodes) * int(row.devices_per_node)
+    named = count(devices, "GPU" if row.device == "cuda" else "device")
+    return sharing(row) or (f"{named} on {row.num_nodes} nodes" if row.num_nodes > 1 else named)
 
 
 def cell_of(row: Row) -> tuple[str, ...]:
@@ -293,12 +288,6 @@ def _panel(cells: list[Compared]) -> Panel[Compared]:
     return Panel(tuple(ranked), missing)
 
 
-def _devices(row: Row) -> str:
-    devices = int(row.num_nodes) * int(row.devices_per_node)
-    named = count(devices, "GPU" if row.device == "cuda" else "device")
-    return f"{named} on {row.num_nodes} nodes" if row.num_nodes > 1 else named
-
-
 def _wins(panel: Panel[Any]) -> str:
     return f"{panel.first.cell.series} is fastest"
 
@@ -332,12 +321,13 @@ def _detail(panel: Panel[Any]) -> str:
         if len(unsure) > 1:
             return f"{first.series} cannot be told from {len(unsure)} others"
         return f"{first.series} cannot be told from {unsure[0]}{_within(panel)}"
-    ahead = f"{first.series} is {ahead}"
-    more = f"{panel.needed} repeats would test it"
-    if panel.repeats == 1:
-        return f"{ahead} in one run each; {more}"
-    overlap = "do not overlap" if panel.apart else "overlap"
-    return f"{ahead}; their {panel.repeats} repeats {overlap}, and {more}"
+    repeats = min(len(one.cell.speeds) for one in panel.ranked)
+    needed = repeats_to_resolve(len(panel.ranked) - 1)
+    if repeats == 1:
+        return f"{first.series} is {ahead} in one run each; {needed} repeats would test it"
+    overlap = "do not overlap" if max(second.speeds) < min(first.speeds) else "overlap"
+    repeats_said = f"their {repeats} repeats {overlap}, and {needed} repeats would test it"
+    return f"{first.series} is {ahead}; {repeats_said}"
 
 
 def _within(panel: Panel[Any]) -> str:
