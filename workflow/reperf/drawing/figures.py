@@ -468,7 +468,7 @@ def _draw_line(
     lacks = cells[column].isna() & ~cells["scattered"].astype(bool)
     remarks = cells["marks"].mask(lacks, status.replace("", "none"))
     notes = [
-        f"on {', '.join(map(str, own['world_size']))}: {remark}"
+        textwrap.fill(f"on {', '.join(map(str, own['world_size']))}: {remark}", 28)
         for remark, own in cells.groupby(remarks, sort=False)
         if remark
     ]

@@ -13,7 +13,7 @@ import pandas as pd
 
 from reperf.drawing.labels import series_of
 from reperf.measuring.statistics import WIDE, Ratio, compare, ratio, repeats_to_resolve
-from reperf.printed import in_four_digits, percent, sharing
+from reperf.printed import ABSENT, in_four_digits, percent, sharing
 from reperf.tables import CELL
 from reperf.text import count
 
@@ -100,7 +100,7 @@ class Entry:
 
 Compared = TypeVar("Compared", bound=Entry)
 
-Verdict = Literal["fastest", "leads", "slower", "cannot be told", "untested"]
+Verdict = Literal["fastest", "leads", "alone", "slower", "cannot be told", "untested"]
 
 
 @dataclass(frozen=True)
@@ -111,13 +111,14 @@ class Rival(Generic[Compared]):
     ratio: Ratio
     """To the fastest."""
     verdict: Verdict
-    """fastest: all others are slower for sure. leads: the highest median, and no more is sure."""
+    """fastest: all others are slower for sure. leads: the highest median, and no more is sure.
+    alone: nothing else was measured."""
 
     @property
     def said(self) -> str:
         """The verdict, or the ratio to the fastest with its interval: "97.3 % (96.9 to 97.7 %)"."""
-        if self.verdict in ("fastest", "leads"):
-            return self.verdict
+        if self.verdict in ("fastest", "leads", "alone"):
+            return ABSENT if self.verdict == "alone" else self.verdict
         text = percent(self.ratio.estimate)
         if self.ratio.low is not None and self.ratio.high is not None:
             text += f" ({100 * self.ratio.low:.1f} to {percent(self.ratio.high)})"
@@ -125,8 +126,8 @@ class Rival(Generic[Compared]):
 
     @property
     def sure(self) -> bool:
-        """Whether its place is: the fastest, or slower than that."""
-        return self.verdict in ("fastest", "slower")
+        """Whether its place is: the fastest, slower than that, or the only one."""
+        return self.verdict in ("fastest", "slower", "alone")
 
 
 @dataclass(frozen=True)
@@ -280,7 +281,7 @@ def _panel(cells: list[Compared]) -> Panel[Compared]:
         test if test == "slower" and not spoilt else unsure for test, _ in tests
     ]
     sure = all(verdict == "slower" for verdict in verdicts)
-    first: Verdict = "fastest" if sure and others else "leads"
+    first: Verdict = "alone" if not others else "fastest" if sure else "leads"
     ranked = [
         Rival(cell, ratio(cell.speeds, best.speeds), verdict)
         for cell, verdict in zip(measured, [first, *verdicts], strict=True)
