@@ -186,7 +186,7 @@ def test_rows_are_sorted_and_filtered(visit):
 
 def test_without_scripts_the_page_says_the_same(visit):
     page = visit(java_script_enabled=False).page
-    assert page.locator("#suite-small .wide table tbody tr").count() == 2
+    assert page.locator("#suite-small table.sortable tbody tr").count() == 2
     assert page.locator("input.filter").count() == 0
     page.get_by_label("Median a device").check()
     assert page.locator("#suite-small .more-each").first.is_visible()
