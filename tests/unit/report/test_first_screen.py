@@ -91,7 +91,7 @@ def test_a_banner_says_that_numbers_beside_much_other_work_are_not_usable(tmp_pa
     assert html.count('role="alert"') == lines
     assert markdown.count("**These numbers are not usable.** Other work took up to") == lines
     assert markdown.count("not usable: 26.0 % other work") == lines * 30
-    assert html.count("No finding: other work took up to 26 % of the machine.") == lines
+    assert html.count("No finding: other work took up to 26\u00a0% of the machine.") == lines
     assert "5 repeats would test it" in html or lines
 
 
