@@ -18,7 +18,7 @@ def summary(tmp_path):
     setting = {"input": "synthetic", "shape": "image_size=64", "device": "cpu", "unit": "images/s"}
     cell = dict.fromkeys(SUMMARY) | names | size | setting | {"status": "ok", "n": 3}
     numbers = {"throughput_median": 1234.5, "throughput_min": 1200.0, "throughput_max": 1250.25}
-    numbers |= {"speedup": 1.0, "efficiency": 1.0}
+    numbers |= {"speedup": 1.0, "efficiency": 1.0, "load": 0.4}
     oom = {"system": "a_b&c", "variant": "50%", "status": "oom", "n": 0}
     path = tmp_path / "summary.csv"
     write_table(path, [cell | numbers, cell | oom], SUMMARY)
@@ -29,9 +29,10 @@ def test_a_suite_is_a_tabular_ruled_by_booktabs(summary, capsys):
     assert main(["latex", "small_fp32", "--summary", str(summary)]) == 0
     title, *lines = capsys.readouterr().out.splitlines()
     assert title == "% ResNet-50 v1.5 (64 px), FP32, batch size 8, synthetic, on CPUs; images/s"
-    assert lines[:2] == [r"\begin{tabular}{llrrrrrr}", r"\toprule"]
-    assert r"PyTorch & 1n1g & 1234.50 & 1200.00 & 1250.25 & 1.00 & 100.0 \% & 3 \\" in lines
-    assert r"a\_b\&c, 50\% & 1n1g & oom &  &  &  &  & 0 \\" in lines
+    assert lines[:2] == [r"\begin{tabular}{llrrrrrrl}", r"\toprule"]
+    numbers = r"1234.50 & 1200.00 & 1250.25 & 1.00 & 100.0 \% & 3"
+    assert rf"PyTorch & 1n1g & {numbers} & not usable: 40.0 \% other work \\" in lines
+    assert r"a\_b\&c, 50\% & 1n1g & oom &  &  &  &  & 0 &  \\" in lines
     assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
 
 

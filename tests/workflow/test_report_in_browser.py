@@ -8,9 +8,11 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+from reperf.printed import in_four_digits
 
 from tests.helpers.refusal import cannot_run
 from tests.helpers.small_benchmark import Benchmark
+from tests.unit.report.eight_systems import eight_systems
 
 pytestmark = pytest.mark.browser
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")
@@ -52,6 +54,14 @@ def report(finished_benchmark: Benchmark) -> Path:
     return finished_benchmark.folder / "results/report.html"
 
 
+@pytest.fixture(scope="module")
+def eight(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of eight systems on four nodes, of which some failed."""
+    path = tmp_path_factory.mktemp("eight") / "report.html"
+    path.write_text(eight_systems(path.parent).pages[0], encoding="utf-8")
+    return path
+
+
 @pytest.fixture
 def visit(browser: Browser, report: Path):
     """Open the report; returns a function of the viewport and the reader's colour scheme."""
@@ -81,23 +91,71 @@ def test_every_number_of_the_summary_is_on_the_page(visit, report):
     summary = pd.read_csv(report.with_name("summary.csv"))
     measured = summary[summary["status"] == "ok"]
     assert len(measured) == 3
-    for value in measured[["throughput_median", "speedup"]].to_numpy().ravel():
-        assert f"{value:,.2f}" in text
-    several = measured[measured["n"] > 1]
-    assert len(several) == 2
-    columns = ["throughput_min", "throughput_max", "throughput_iqr"]
-    for value in several[columns].to_numpy().ravel():
-        assert f"{value:,.2f}" in text
-    for value in measured["efficiency"]:
-        assert f"{100 * value:.1f} %" in text
+    for value in measured["throughput_median"]:
+        assert in_four_digits(value) in text
+    scattered = measured["speedup_high"] > 1.25 * measured["speedup_low"]
+    for row in measured[~scattered].itertuples():
+        assert f"{row.speedup:,.2f}" in text
+        assert f"{100 * row.efficiency:.1f} %" in text
 
 
-def test_the_figures_are_drawn(visit):
+def test_the_first_screen_has_a_sentence_and_a_number_for_each_suite(visit):
+    page = visit().page
+    findings = page.locator("article.finding")
+    assert findings.count() == 2
+    for finding in findings.all():
+        assert finding.locator("h2").inner_text().endswith(".")
+        assert finding.bounding_box()["y"] < DESK["height"]
+        for dot in finding.locator("circle").all():
+            assert "images/s" in dot.locator("title").inner_html()
+
+
+def test_figures_are_drawn_where_device_counts_differ(visit):
     figures = visit().page.locator("#results figure svg")
-    assert figures.count() == 3 + 1  # the second suite has one number of devices: none scales
+    assert figures.count() == 2  # the second suite has one number of devices: none scales
     for figure in figures.all():
         assert figure.bounding_box()["width"] > 300
         assert figure.bounding_box()["height"] > 100
+
+
+@pytest.mark.parametrize("scripts", [True, False])
+def test_a_reader_chooses_the_number_of_devices(visit, scripts):
+    page = visit(java_script_enabled=scripts).page
+    shown = page.locator("article.finding").first.locator("table.panel:visible")
+    assert shown.count() == 2
+    for label, titles in (("1", ["1 device"]), ("most", ["2 devices"])):
+        page.locator("form.view").get_by_text(label, exact=True).click()
+        assert [title.strip() for title in shown.locator("thead th").all_inner_texts()] == titles
+
+
+def test_panels_compare_with_another_system_and_a_link_leads_to_that_view(eight, browser):
+    page = browser.new_page(viewport=DESK)
+    page.goto(eight.as_uri())
+    panel = page.locator("table.panel").first
+    ratio = panel.locator("tr[data-series='OneFlow'] .ratio")
+    before = ratio.inner_text()
+    assert before.startswith("\N{MINUS SIGN}")
+    page.get_by_label("Relative to").select_option("TensorFlow 2.x")
+    assert ratio.inner_text().startswith("+2")
+    assert panel.locator("tr[data-series='TensorFlow 2.x'] .ratio").inner_text() == "the base"
+    page.locator("form.view").get_by_text("8", exact=True).click()
+    link = page.get_by_text("Link to this view").get_attribute("href")
+    other = browser.new_page(viewport=DESK)
+    other.goto(eight.as_uri() + link)
+    assert other.get_by_label("Relative to").input_value() == "TensorFlow 2.x"
+    assert other.locator("article.finding").first.locator("table.panel:visible").count() == 1
+    page.get_by_label("Relative to").select_option("")
+    page.locator("form.view").get_by_text("all", exact=True).click()
+    assert ratio.inner_text() == before
+
+
+def test_the_ratio_of_a_script_is_the_ratio_of_the_statistics(eight, browser):
+    page = browser.new_page(viewport=DESK)
+    page.goto(eight.as_uri())
+    cells = page.locator("table.panel").first.locator("tbody tr[data-series] .ratio")
+    made = cells.all_inner_texts()[1:]
+    page.get_by_label("Relative to").select_option("NGC PyTorch")
+    assert cells.all_inner_texts()[1:] == made
 
 
 def test_columns_show_on_demand(visit, report):
@@ -107,7 +165,7 @@ def test_columns_show_on_demand(visit, report):
     assert not columns.first.is_visible()
     page.get_by_label("Median a device").check()
     summary = pd.read_csv(report.with_name("summary.csv")).query("suite == 'small'")
-    shown = [f"{value:,.2f}" for value in summary["per_device"]]
+    shown = [in_four_digits(value) for value in summary["per_device"]]
     assert columns.all_inner_texts() == ["Median a device", *shown]
 
 
@@ -126,21 +184,9 @@ def test_rows_are_sorted_and_filtered(visit):
     assert seen.errors == []
 
 
-def test_a_series_is_hidden_from_all_figures_of_its_suite_and_shown_again(visit):
-    seen = visit()
-    figures = seen.page.locator("#published .figures").first
-    box = seen.page.locator("#published fieldset.series").first.get_by_label("PyTorch", exact=True)
-    drawn = figures.locator("svg:has(g:visible[data-series='PyTorch'])")
-    for shown in (3, 0, 3):
-        assert drawn.count() == shown
-        assert figures.locator("svg:has(g:visible[data-series='MXNet'])").count() == 3
-        box.press("Space")
-    assert seen.errors == []
-
-
 def test_without_scripts_the_page_says_the_same(visit):
     page = visit(java_script_enabled=False).page
-    assert page.locator("#suite-small .wide table tbody tr").count() == 2
+    assert page.locator("#suite-small table.sortable tbody tr").count() == 2
     assert page.locator("input.filter").count() == 0
     page.get_by_label("Median a device").check()
     assert page.locator("#suite-small .more-each").first.is_visible()
@@ -148,7 +194,7 @@ def test_without_scripts_the_page_says_the_same(visit):
 
 def test_provenance_opens_on_demand(visit, report):
     page = visit().page
-    log = page.get_by_text("results/runs/small/stand-in/1n1g/1/train.log")
+    log = page.get_by_text("results/runs/small/stand-in/1n1g/1/train.log", exact=True)
     assert not log.is_visible()
     page.locator("#suite-small details.runs > summary").click()
     page.locator("#suite-small details.runs details > summary").first.click()
@@ -189,3 +235,28 @@ def test_on_a_phone_the_page_does_not_scroll_sideways(visit):
     page.evaluate("document.querySelectorAll('details').forEach(d => d.open = true)")
     width = page.evaluate("document.documentElement.scrollWidth")
     assert width <= PHONE["width"]
+
+
+def test_on_a_phone_the_finding_and_its_median_are_on_the_first_screen(eight, browser):
+    page = browser.new_page(viewport=PHONE)
+    page.goto(eight.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= PHONE["width"]
+    for element in ("article.finding h2", "table.panel .value", "table.panel tbody th"):
+        box = page.locator(element).first.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= PHONE["width"]
+        assert box["y"] + box["height"] <= PHONE["height"]
+    table = page.locator("table.sortable tbody tr").first
+    median = table.locator("td").nth(1).bounding_box()
+    assert median["x"] + median["width"] <= PHONE["width"]
+
+
+def test_on_a4_no_column_is_cut_off(eight, browser):
+    width = 703  # CSS pixels between the margins of 12 mm
+    page = browser.new_page(viewport={"width": width, "height": 1000})
+    page.emulate_media(media="print")
+    page.goto(eight.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    for table in page.locator("table:visible").all():
+        box = table.bounding_box()
+        assert box["x"] + box["width"] <= width + 1

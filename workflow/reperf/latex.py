@@ -4,15 +4,14 @@ r"""Cells of a summary as a table for LaTeX, ruled by the package booktabs.
 \input{resnet50-fp32.tex}
 """
 
-from typing import Any
-
 import pandas as pd
 
-from reperf.drawing.labels import series_of, title_of, unit_of
-from reperf.printed import percent, plain_number, sharing
+from reperf.drawing.findings import Entry, entries_of
+from reperf.drawing.labels import title_of, unit_of
+from reperf.printed import ABSENT, percent, plain_number, sharing
 from reperf.text import printable
 
-COLUMNS = ("System", "Topology", "Median", "Min", "Max", "Speedup", "Efficiency", "Runs")
+COLUMNS = ("System", "Topology", "Median", "Min", "Max", "Speedup", "Efficiency", "Runs", "Remarks")
 _NUMBERS = ("throughput_median", "throughput_min", "throughput_max", "speedup")
 
 
@@ -25,17 +24,19 @@ def latex_of(cells: pd.DataFrame) -> str:
     Returns:
         A tabular, below a comment with its title and unit.
     """
-    named = zip(series_of(cells), cells.itertuples(), strict=True)
-    table = pd.DataFrame([_row(series, cell) for series, cell in named], columns=COLUMNS)
-    aligned = "ll" + "r" * (len(COLUMNS) - 2)
+    table = pd.DataFrame(map(_row, entries_of(cells)), columns=COLUMNS)
+    aligned = f"ll{'r' * (len(COLUMNS) - 3)}l"
     made = table.to_latex(index=False, escape=True, column_format=aligned)
     return f"% {printable(title_of(cells))}; {printable(unit_of(cells))}\n{made}"
 
 
-def _row(series: str, cell: Any) -> tuple[str, ...]:  # noqa: ANN401 - pandas' named tuple
+def _row(entry: Entry) -> tuple[str, ...]:
+    cell = entry.row
     topology = ", ".join(filter(None, (cell.topology, sharing(cell))))
-    place, runs = (printable(series), topology), str(cell.n)
-    if pd.isna(cell.throughput_median):
-        return *place, cell.status, "", "", "", "", runs
-    numbers = (plain_number(getattr(cell, name)) for name in _NUMBERS)
-    return *place, *numbers, percent(cell.efficiency), runs
+    place, runs = (printable(entry.series), topology), str(cell.n)
+    if not entry.measured:
+        return *place, cell.status, "", "", "", "", runs, ""
+    numbers = [plain_number(getattr(cell, name)) for name in _NUMBERS] + [percent(cell.efficiency)]
+    if entry.scattered:
+        numbers[-2:] = [ABSENT, ABSENT]
+    return *place, *numbers, runs, ", ".join(entry.marks)

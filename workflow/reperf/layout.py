@@ -39,8 +39,8 @@ SET_PLAN = f"data/{{set}}/{PLAN}"
 ALL_MEASUREMENTS = "results/measurements.csv"
 ALL_SUMMARY = "results/summary.csv"
 
-PAGES = ("results/report.html", "results/report.md")
-"""The report, as people read it."""
+PAGES = ("results/report.html", "results/report.md", "results/published.html")
+"""The report, as people read it, and the published reports beside it."""
 COMPLETE = "results/complete.txt"
 DIAGNOSIS = Path("results/doctor.json")
 """What `reperf doctor` found."""

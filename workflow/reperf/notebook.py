@@ -166,7 +166,7 @@ def plot(
         >>> reperf.plot("results/summary.csv", suite="resnet50-fp32")  # doctest: +SKIP
     """
     # Measuring and ranking need no matplotlib.
-    from reperf.drawing import figures, labels  # noqa: PLC0415
+    from reperf.drawing import figures  # noqa: PLC0415
 
     if kind not in get_args(Kind):
         raise ReperfError(f"plot: kind: got {kind!r}; allowed: {', '.join(get_args(Kind))}")
@@ -176,14 +176,7 @@ def plot(
         suite = suites[0]
     if suite not in suites:
         raise ReperfError(f"plot: suite: got {suite!r}; allowed: {', '.join(suites) or 'none'}")
-    cells = cells[cells["suite"] == suite].reset_index(drop=True)
-    cells = cells.assign(series=labels.series_of(cells))
-    title = labels.title_of(cells)
-    subtitle = ", ".join(filter(None, (f"suite {suite}", labels.repeats_of(cells))))
-    if kind == "throughput":
-        return figures.draw_throughput(cells, title, subtitle, labels.unit_of(cells))
-    draw = figures.draw_speedup if kind == "speedup" else figures.draw_efficiency
-    return draw(cells, title, subtitle)
+    return figures.draw_kind(kind, cells[cells["suite"] == suite].reset_index(drop=True))
 
 
 def _type_of(annotation: Any) -> str:  # noqa: ANN401 - as dataclasses give it

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterable
+from math import floor, log10
 from typing import Any
 
 import pandas as pd
@@ -17,6 +18,14 @@ Value = Any
 def number(value: Value) -> str:
     """Two decimals and groups of three digits: "12,411.97"."""
     return ABSENT if pd.isna(value) else f"{value:,.2f}"
+
+
+def in_four_digits(value: Value) -> str:
+    """At least four digits, and no decimals beyond them: "12,412", "397.6", "9.554"."""
+    if pd.isna(value):
+        return ABSENT
+    before = floor(log10(abs(value))) + 1 if value else 1
+    return f"{value:,.{max(0, 4 - before)}f}"
 
 
 def plain_number(value: Value) -> str:

@@ -19,6 +19,7 @@ def figure_of_suite(kind):
 rule draw_figures:
     input:
         summary=f"{SUITE}/summary.csv",
+        measurements=f"{SUITE}/measurements.csv",  # the dots of repeats
         described=descriptions_of_suite,  # titles and colours
         code=code_of("draw_figures"),
     output:

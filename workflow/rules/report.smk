@@ -11,7 +11,7 @@ rule report:
         summary=ALL_SUMMARY,
         figures=PLANS.figures,
         checksums=PLANS.checksums,
-        published="figures/published",
+        published_figures="figures/published",
         facts=PUBLISHED_FACTS,
         described=PLANS.descriptions,
         # What `reperf doctor` found, if it was ever called.
@@ -20,6 +20,7 @@ rule report:
     output:
         html=report(PAGES[0], caption="../captions/report.rst", category="Report"),
         markdown=PAGES[1],
+        published=PAGES[2],
     log:
         "logs/report.log",
     params:

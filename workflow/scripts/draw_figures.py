@@ -6,5 +6,6 @@ from reperf.files import write_checksums
 from reperf.layout import FIGURES
 
 with script(snakemake.log[0], guarded=False):
-    draw_suite(snakemake.input.summary, FIGURES.format(**snakemake.wildcards))
+    tables = snakemake.input.measurements, snakemake.input.summary
+    draw_suite(*tables, FIGURES.format(**snakemake.wildcards))
     write_checksums(snakemake.output.checksums, [*snakemake.output.svg, *snakemake.output.png])

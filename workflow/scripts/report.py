@@ -25,8 +25,9 @@ with script(snakemake.log[0], guarded=False):
         records_of(run for plan in plans for run in plan.runs),
         read_measurements(snakemake.input.measurements),
         read_summary(snakemake.input.summary),
-        figures=Path(snakemake.input.published).parent,
+        figures=Path(snakemake.input.published_figures).parent,
         html=Path(snakemake.output.html),
         markdown=Path(snakemake.output.markdown),
+        published=Path(snakemake.output.published),
         diagnosis=next(map(Diagnosis.read, snakemake.input.diagnosis), None),
     )

@@ -13,25 +13,26 @@ from tests.unit.archive.suites import SUITE, archive_suite
 
 
 @pytest.fixture(scope="session")
-def draw_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], None]:
-    """Draws a suite's figures as draw_suite does, and those of an equal summary only once.
+def draw_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, str], None]:
+    """Draws a suite's figures as draw_suite does, and those of equal tables only once.
 
     That they are the same each time is the promise of one test, which draws them anew.
     """
     draw, drawn = rebuild.draw_suite, {}
 
-    def draw_suite(summary: str, stem: str) -> None:
-        known = Path(stem).name, Path(summary).read_bytes()
+    def draw_suite(measurements: str, summary: str, stem: str) -> None:
+        tables = measurements, summary
+        known = Path(stem).name, *(Path(table).read_bytes() for table in tables)
         if known not in drawn:
             drawn[known] = tmp_path_factory.mktemp("drawn")
-            draw(summary, drawn[known] / Path(stem).name)
+            draw(*tables, drawn[known] / Path(stem).name)
         shutil.copytree(drawn[known], Path(stem).parent, dirs_exist_ok=True)
 
     return draw_suite
 
 
 @pytest.fixture
-def drawn_once(monkeypatch: pytest.MonkeyPatch, draw_once: Callable[[str, str], None]) -> None:
+def drawn_once(monkeypatch: pytest.MonkeyPatch, draw_once: Callable[[str, str, str], None]) -> None:
     monkeypatch.setattr(rebuild, "draw_suite", draw_once)
 
 

@@ -95,7 +95,7 @@ def leave_suite(report: Report) -> None:
     for table, text in measured_tables(suite, tuple(report.cells(suite))).items():
         Path(table).parent.mkdir(parents=True, exist_ok=True)
         Path(table).write_text(text)
-    draw_suite(tables_of(suite.name)[1], FIGURES.format(suite=suite.name))
+    draw_suite(*tables_of(suite.name), FIGURES.format(suite=suite.name))
 
 
 def archive_suite(report: Report, path: Path = Path("a.zip")) -> Path:

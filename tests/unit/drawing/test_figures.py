@@ -20,6 +20,7 @@ from PIL import Image
 from reperf.drawing import figures
 from reperf.drawing.figures import (
     LONGEST_NAME,
+    ROOM,
     _shortened,
     draw_efficiency,
     draw_epochs,
@@ -31,7 +32,7 @@ from reperf.drawing.figures import (
 from reperf.drawing.labels import repeats_of, series_of, title_of
 from reperf.drawing.palette import colour_of
 from reperf.systems import load_systems
-from reperf.tables import SUMMARY, write_table
+from reperf.tables import MEASUREMENTS, SUMMARY, write_table
 from reperf.text import printable
 from skimage.color import deltaE_ciede2000, rgb2lab
 
@@ -87,14 +88,20 @@ def speedup(*cells: dict) -> Figure:
 
 def texts(figure: Figure) -> list[str]:
     """The names and numbers in the plot, and what stands around it."""
-    axes = figure.axes[0]
-    names = [label.get_text() for label in axes.get_yticklabels()]
-    return [*names, *(text.get_text() for text in [*axes.texts, *figure.texts])]
+    said = [label.get_text() for axes in figure.axes for label in axes.get_yticklabels()]
+    for axes in figure.axes:
+        said += [axes.get_title(loc="left"), *(text.get_text() for text in axes.texts)]
+    return said + [text.get_text() for text in figure.texts]
 
 
-def points(figure: Figure) -> list[list[list[float]]]:
-    """The points of each line; the ideal comes first."""
-    return [line.get_xydata().tolist() for line in figure.axes[0].lines]
+def points(figure: Figure, plot: int = 0) -> list[list[list[float]]]:
+    """The points of the last two lines of a plot: the ideal, and the series' own."""
+    return [line.get_xydata().tolist() for line in figure.axes[plot].lines[-2:]]
+
+
+def bars(figure: Figure) -> list[float]:
+    """The bars' lengths, from top to bottom."""
+    return [bar.get_width() for axes in figure.axes for bar in axes.patches]
 
 
 def overlapping(figure: Figure) -> list[Any]:
@@ -107,27 +114,39 @@ def overlapping(figure: Figure) -> list[Any]:
     return [(a, b) for a, b in combinations(boxes, 2) if a.overlaps(b)]
 
 
-def test_each_measured_cell_has_a_bar_as_long_as_its_median(cells):
-    """Bars stand in groups by device count, in the order of the rows."""
-    axes = throughput(cells).axes[0]
-    assert sorted(bar.get_width() for bar in axes.patches) == [10, 20, 75, 120, 140]
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["PyTorch", "MXNet"] * 3
-    headings = [text.get_text() for text in axes.texts if text.get_weight() == "bold"]
+def test_bars_are_sorted_in_groups_by_device_count_each_with_its_own_scale(cells):
+    figure = throughput(cells)
+    assert bars(figure) == [20, 10, 120, 75, 140]
+    names = [[label.get_text() for label in axes.get_yticklabels()] for axes in figure.axes]
+    assert names == [["MXNet", "PyTorch"], ["MXNet", "PyTorch"], ["PyTorch", "MXNet"]]
+    headings = [axes.get_title(loc="left") for axes in figure.axes]
     assert headings == ["1 device", "8 devices", "16 devices on 2 nodes"]
+    longest = [max(bar.get_width() for bar in axes.patches) for axes in figure.axes]
+    assert [axes.get_xlim()[1] / most for axes, most in zip(figure.axes, longest, strict=True)] == (
+        pytest.approx([ROOM] * 3)
+    )
 
 
-def test_a_whisker_reaches_from_minimum_to_maximum(cells):
-    axes = throughput(cells).axes[0]
-    paths = [path for lines in axes.collections for path in lines.get_paths()]
-    assert [9.0, 12.0] in [path.vertices[:, 0].tolist() for path in paths]
-    assert "whiskers" in axes.get_xlabel()
+def test_a_number_stands_where_its_median_is_and_every_repeat_is_a_dot(cells):
+    runs = [(9.0, 10.0, 12.0), *[()] * (len(cells) - 1)]
+    axes = throughput(cells.assign(runs=runs)).axes[0]
+    [number] = [text for text in axes.texts if text.get_text() == "10.00"]
+    assert number.xy[0] == 10.0
+    dots = [dot for lines in axes.collections for dot in lines.get_offsets().tolist()]
+    assert [x for x, _ in dots if x] == [9.0, 10.0, 12.0]
+    assert {y > number.xy[1] for x, y in dots if x} == {True}  # they keep clear of the number
+
+
+def test_a_mark_of_the_page_stands_beside_its_number_and_its_bar_is_pale(cells):
+    figure = throughput(cells.assign(marks=["scattered", *[""] * 6]))
+    assert "10.00 (scattered)" in texts(figure)
+    assert [bar.get_alpha() for bar in figure.axes[0].patches] == [1, 0.4]
 
 
 def test_a_cell_without_a_number_says_why_and_is_never_a_bar_of_zero(cells):
     figure = throughput(cells)
-    assert "oom" in texts(figure)
-    assert "75.00 (partial)" in texts(figure)
-    assert all(bar.get_width() > 0 for bar in figure.axes[0].patches)
+    assert {"oom", "75.00 (partial)"} <= {*texts(figure)}
+    assert all(bars(figure))
 
 
 def test_a_system_that_was_not_tried_is_in_no_figure(cells):
@@ -142,42 +161,50 @@ def test_a_suite_without_any_number_still_has_figures(tmp_path):
     save(draw_speedup(cells, "title", "suite"), tmp_path / "speedup")
 
 
-def test_lines_show_the_speedup_beside_the_ideal(cells):
+def test_each_series_has_a_plot_of_its_own_beside_the_ideal_the_best_first(cells):
     figure = draw_speedup(cells, "title", "suite")
-    assert points(figure) == [[[0, 0], [16, 16]], [[1, 1], [8, 7.5], [16, 14]], [[1, 1], [8, 6]]]
-    assert len({line.get_marker() for line in figure.axes[0].lines}) == 3
-    assert "No speedup: MXNet on 2n8g (oom)" in texts(figure)
+    ideal = [[1, 1], [8, 8], [16, 16]]
+    assert points(figure) == [ideal, [[1, 1], [8, 7.5], [16, 14]]]
+    assert points(figure, 1) == [ideal, [[1, 1], [8, 6]]]
+    assert {"PyTorch\n14.00", "MXNet\n6.00", "on 16: oom"} <= {*texts(figure)}
 
 
-def test_lines_show_the_efficiency_of_device_counts_that_double(cells):
+def test_efficiency_is_drawn_over_device_counts_that_double(cells):
     figure = draw_efficiency(cells, "title", "suite")
     axes = figure.axes[0]
-    ideal, *measured = points(figure)
+    ideal, measured = points(figure)
     assert {y for _, y in ideal} == {1}
-    assert measured == [[[1, 1], [8, 0.9375], [16, 0.875]], [[1, 1], [8, 0.75]]]
+    assert measured == [[1, 1], [8, 0.9375], [16, 0.875]]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["1", "8", "16"]
     first, four, last = axes.transData.transform([(1, 0), (4, 0), (16, 0)])[:, 0]
     assert four == pytest.approx((first + last) / 2)
-    assert "No efficiency: MXNet on 2n8g (oom)" in texts(figure)
-    assert any("87.5 %  PyTorch" in text for text in texts(figure))
+    assert {"PyTorch\n87.5 %", "on 16: oom"} <= {*texts(figure)}
+
+
+def test_a_scattered_cell_has_no_speedup_and_marks_stand_at_the_foot_of_a_plot(cells):
+    scattered = [False, True, *[False] * 5]
+    marks = ["bound by loader", "scattered", *[""] * 5]
+    figure = draw_speedup(cells.assign(scattered=scattered, marks=marks), "title", "suite")
+    assert points(figure)[1] == [[1, 1], [16, 14]]
+    assert "on 1: bound by loader\non 8: scattered" in texts(figure)
 
 
 def test_a_system_has_one_colour_in_all_figures(cells):
-    line = draw_speedup(cells, "title", "suite").axes[0].lines[2]
-    bars = throughput(cells[cells["system"] == "mxnet"]).axes[0].patches
+    line = draw_speedup(cells, "title", "suite").axes[1].lines[-1]
+    patches = throughput(cells[cells["system"] == "mxnet"]).axes[0].patches
     assert line.get_color() == colour_of("mxnet")
-    assert {to_hex(bar.get_facecolor()) for bar in bars} == {colour_of("mxnet").lower()}
+    assert {to_hex(bar.get_facecolor()) for bar in patches} == {colour_of("mxnet").lower()}
 
 
 def test_a_second_series_of_a_system_differs_without_colour(cells):
     twin = cells.assign(series=cells["series"] + ", compiled")
-    bars = throughput(pd.concat([cells, twin], ignore_index=True)).axes[0].patches
-    assert sum(bar.get_hatch() is not None for bar in bars) == len(bars) / 2
+    patches = throughput(pd.concat([cells, twin], ignore_index=True)).axes[0].patches
+    assert sum(bar.get_hatch() is not None for bar in patches) == len(patches) / 2
 
 
-def test_names_at_the_ends_of_lines_keep_clear_of_each_other():
-    rows = [cell(f"system {n}", f"system{n}", devices=8, speedup=7.9 - n / 100) for n in range(9)]
-    assert not overlapping(speedup(*rows))
+def test_titles_numbers_and_headings_keep_clear_of_each_other(cells):
+    long = draw_throughput(cells, "A finding of some length " * 5, "subtitle " * 30, "images/s")
+    assert not overlapping(long)
 
 
 def test_an_epoch_and_the_memory_of_each_of_many_stages_keep_clear_of_each_other():
@@ -200,21 +227,15 @@ def test_an_epoch_and_the_memory_of_each_of_many_stages_keep_clear_of_each_other
     assert not overlapping(figure)
 
 
-def test_a_speedup_beyond_the_ideal_stays_inside_the_plot():
-    figure = speedup(cell(speedup=1.0), cell(devices=2, speedup=2.6))
-    assert figure.axes[0].get_ylim()[1] == 2.6
-
-
 def over(baseline: str, *named: str, **changes) -> dict:
     return cell(*named, baseline=baseline, **changes)
 
 
-def test_a_figure_over_eight_devices_says_so_and_its_ideal_passes_through_them():
+def test_a_figure_over_eight_devices_says_so_and_its_ideal_begins_there():
     rows = [over("1n8g", devices=8, speedup=1.0), over("1n8g", nodes=4, devices=8, speedup=3.6)]
     figure = speedup(*rows)
-    assert points(figure) == [[[0, 0], [32, 4]], [[8, 1], [32, 3.6]]]
-    assert figure.axes[0].get_yticks().tolist() == [1, 4]
-    assert "Speedup over 8 devices on one node (1n8g), suite" in texts(figure)
+    assert points(figure) == [[[8, 1], [32, 4]], [[8, 1], [32, 3.6]]]
+    assert "Speedup over 1n8g. suite" in texts(figure)
 
 
 def test_series_over_different_baselines_are_told_apart():
@@ -225,18 +246,18 @@ def test_series_over_different_baselines_are_told_apart():
         over("1n8g", nodes=2, devices=8, speedup=1.9),
         over("2n8g", "B", "b", nodes=2, devices=8, status="oom"),
     )
-    assert points(figure)[:2] == [[[0, 0], [16, 16]], [[0, 0], [16, 2]]]
+    assert points(figure)[0] == [[1, 1], [8, 8], [16, 16]]
+    assert points(figure, 1)[0] == [[8, 1], [16, 2]]
     assert {
-        *("ideal, over 1n1g", "ideal, over 1n8g"),
-        *("7.00  A, over 1n1g", "1.90  PyTorch, over 1n8g", "No speedup: B on 2n8g (oom)"),
-        "Speedup over the baseline named on each line, suite",
+        *("A\n7.00 over 1n1g", "PyTorch\n1.90 over 1n8g", "B", "on 16: oom"),
+        "Speedup over the baseline that each plot names. suite",
     } <= {*texts(figure)}
 
 
 def test_a_figure_without_any_speedup_is_over_nothing():
     figure = speedup(cell(devices=8, median=1.0))
     assert not figure.axes[0].lines
-    assert "Speedup, suite" in texts(figure)
+    assert "Speedup. suite" in texts(figure)
 
 
 def test_devices_that_share_cpus_are_a_group_that_says_so():
@@ -244,7 +265,7 @@ def test_devices_that_share_cpus_are_a_group_that_says_so():
     cells = cell(median=1.0, speedup=1.0, shared_cpus=None), shared
     words = "3 devices share 2 CPUs"
     assert words in texts(throughput(pd.DataFrame(cells)))
-    assert f"No speedup: PyTorch on 1n3g ({words})" in texts(speedup(*cells))
+    assert f"on 3: {words}" in texts(speedup(*cells))
 
 
 @pytest.fixture
@@ -255,11 +276,13 @@ def summary(tmp_path: Path) -> Path:
     row = names | shape | numbers | {"batch_size_per_device": 4, "status": "ok"}
     row |= {"speedup": 1.0, "baseline": "1n1g"}
     write_table(tmp_path / "summary.csv", [dict.fromkeys(SUMMARY) | row], SUMMARY)
+    run = names | shape | {"batch_size_per_device": 4, "status": "ok", "throughput": 2.5}
+    write_table(tmp_path / "runs.csv", [dict.fromkeys(MEASUREMENTS) | run], MEASUREMENTS)
     return tmp_path / "summary.csv"
 
 
 def test_equal_numbers_are_equal_bytes_whatever_the_users_settings(summary, tmp_path):
-    draw_suite(summary, tmp_path / "here")
+    draw_suite(tmp_path / "runs.csv", summary, tmp_path / "here")
     settings = tmp_path / "matplotlibrc"
     settings.write_text("font.size: 30\naxes.grid: False\nsvg.fonttype: none\nsavefig.dpi: 10\n")
     subprocess.run(
@@ -267,8 +290,7 @@ def test_equal_numbers_are_equal_bytes_whatever_the_users_settings(summary, tmp_
             sys.executable,
             "-c",
             "import sys; from reperf.drawing.figures import draw_suite; draw_suite(*sys.argv[1:])",
-            str(summary),
-            str(tmp_path / "there"),
+            *map(str, (tmp_path / "runs.csv", summary, tmp_path / "there")),
         ],
         check=True,
         env={**os.environ, "MATPLOTLIBRC": str(settings), "PYTHONHASHSEED": "7"},
@@ -279,7 +301,7 @@ def test_equal_numbers_are_equal_bytes_whatever_the_users_settings(summary, tmp_
 
 
 def test_files_hold_no_date_and_no_font_of_this_machine(summary, tmp_path):
-    draw_suite(summary, tmp_path / "mine")
+    draw_suite(tmp_path / "runs.csv", summary, tmp_path / "mine")
     svg = (tmp_path / "mine-throughput.svg").read_text()
     assert "<dc:date>" not in svg
     assert "<text" not in svg  # letters are drawn as paths
@@ -361,7 +383,7 @@ def test_whatever_a_variant_is_called_both_figures_are_drawn(summary, tmp_path):
     named = (one + end for one in hostile for end in ("", "x"))
     all_ = [cells, *(cells.assign(variant=name, **sources) for name in named)]
     pd.concat(all_).to_csv(tmp_path / "summary.csv", index=False)
-    draw_suite(tmp_path / "summary.csv", tmp_path / "mine")
+    draw_suite(tmp_path / "runs.csv", tmp_path / "summary.csv", tmp_path / "mine")
     for kind in ("throughput", "speedup"):
         with Image.open(tmp_path / f"mine-{kind}.png") as image:
             assert image.size[0] == 1000

@@ -15,9 +15,8 @@ from reperf.measuring.found_logs import files_of
 from reperf.measuring.log_sources import check_sources, measure_suite
 from reperf.measuring.summary import summarise
 from reperf.measuring.variants import variant_said
-from reperf.report import html
 from reperf.report.context import gather
-from reperf.report.html import inline_svg, render_html
+from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, read_summary, write_table
 
@@ -372,18 +371,10 @@ def test_a_log_of_no_known_format_is_refused_and_stands_beside_the_cells(archive
     assert (cell.topology, cell.n, len(suite.cells)) == ("2n8g", 3, 1)
 
 
-def test_a_suite_whose_logs_are_all_in_no_cell_still_has_figures_and_a_report(
-    tmp_path, monkeypatch
-):
-    # No published figure is drawn for this.
-    monkeypatch.setattr(
-        html,
-        "inline_svg",
-        lambda path, *said: "" if "published" in path.parts else inline_svg(path, *said),
-    )
+def test_a_suite_whose_logs_are_all_in_no_cell_still_has_figures_and_a_report(tmp_path):
     (tmp_path / "no.log").write_text("nothing\n")
     context = gathered(tmp_path, tmp_path / "no.log")
-    draw_suite(tmp_path / "s.csv", tmp_path / "theirs")
+    draw_suite(tmp_path / "m.csv", tmp_path / "s.csv", tmp_path / "theirs")
     nothing = draw_nothing("Speedup, suite theirs")
     assert "Nothing was measured" in " ".join(one.get_text() for one in nothing.findobj(Text))
     for text in (render_markdown(context, "."), render_html(context, tmp_path)):

@@ -4,13 +4,15 @@ import itertools
 from fractions import Fraction
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from reperf.measuring.statistics import (
     compare,
     efficiency,
     holm,
     median_interval,
+    rank_of_bound,
+    ratio,
     repeats_for_interval,
     repeats_to_resolve,
     speedup,
@@ -107,3 +109,41 @@ def test_so_many_repeats_tell_rivals_apart_and_one_less_never_does(rivals, repea
     for n, verdict in ((repeats, "slower"), (repeats - 1, "not resolvable")):
         slow, fast = [1.0 + k for k in range(n)], [101.0 + k for k in range(n)]
         assert {found for found, _ in compare([slow] * rivals, fast)} == {verdict}
+
+
+def test_a_ratio_is_the_median_of_all_pairs_and_its_interval_lies_between_two_of_them():
+    found = ratio([1.0, 2.0, 4.0, 8.0], [1.0, 2.0, 4.0, 8.0])
+    assert found.estimate == pytest.approx(1)
+    assert (found.low, found.high, found.level) == (1 / 8, 8, pytest.approx(1 - 2 / 70))
+    assert ratio([3.0], [2.0]) == (1.5, None, None, None)
+    assert ratio([2.0, 2.0, 2.0], [1.0, 1.0, 1.0]) == (2, None, None, None)  # p is never below 0.1
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(4, 4), (3, 5), (5, 5), (2, 8), (7, 7), (6, 3)])
+def test_the_bound_of_a_ratio_covers_as_often_as_counting_all_orders_says(ours, theirs):
+    """Of two equal cells every order of repeats is as likely: count those that exclude 1."""
+    rank, level = rank_of_bound(ours, theirs)
+    values = [2.0**k for k in range(ours + theirs)]
+    outside = [0, 0]
+    orders = list(itertools.combinations(values, ours))
+    for first in orders:
+        second = [value for value in values if value not in first]
+        ratios = sorted(a / b for a in first for b in second)
+        for at, wider in enumerate((rank, rank + 1)):
+            outside[at] += ratios[wider - 1] > 1 or ratios[-wider] < 1
+    assert level == pytest.approx(1 - outside[0] / len(orders))
+    assert outside[0] / len(orders) <= 0.05 < outside[1] / len(orders)
+
+
+@given(
+    st.lists(st.floats(1, 100), min_size=4, max_size=8, unique=True),
+    st.lists(st.floats(1, 100), min_size=4, max_size=8, unique=True),
+)
+def test_the_interval_of_a_ratio_excludes_1_just_where_the_rank_test_tells_apart(ours, theirs):
+    assume(not set(ours) & set(theirs))
+    [(verdict, _)] = compare([ours], theirs)
+    found = ratio(ours, theirs)
+    assert (verdict == "not resolvable") == (found.low <= 1 <= found.high)
+    assert found.low <= found.estimate <= found.high
+    back = ratio(theirs, ours)
+    assert (back.low, back.high) == pytest.approx((1 / found.high, 1 / found.low))

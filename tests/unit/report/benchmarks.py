@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import pandas as pd
 from reperf.config import Report, Run
+from reperf.drawing.figures import draw_suite
 from reperf.host import Environment
 from reperf.layout import EPOCHS, FIGURE_KINDS
 from reperf.measuring.measure import Measurement
@@ -131,3 +132,14 @@ def benchmark_of(folder: Path, report: Report, cells: list, records: list, rows:
     for name, kind in product(names, (*FIGURE_KINDS, EPOCHS)):
         (figures / f"{name}-{kind}.svg").write_text("<svg width='1'></svg>")
     return Benchmark(report, records, measurements, summary, figures)
+
+
+def draw_figures(benchmark: Benchmark) -> None:
+    """Draw the figures of its suites in the place of the small ones."""
+    folder = benchmark.figures.parent
+    for name in benchmark.summary["suite"].unique():
+        files = folder / f"{name}-measurements.csv", folder / f"{name}-summary.csv"
+        tables = (benchmark.measurements, MEASUREMENTS), (benchmark.summary, SUMMARY)
+        for file, (table, columns) in zip(files, tables, strict=True):
+            write_table(file, table[table["suite"] == name].to_dict("records"), columns)
+        draw_suite(*files, benchmark.figures / name)

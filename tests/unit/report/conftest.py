@@ -2,13 +2,18 @@
 
 import pytest
 from reperf.config import Run, load_report
-from reperf.drawing.figures import draw_suite
 from reperf.host import Environment, Gpu, Host
 from reperf.records.run_record import ComputedIn, LastHeard, Load, RunRecord
 from reperf.report import write_report
-from reperf.tables import SUMMARY, write_table
 
-from tests.unit.report.benchmarks import Benchmark, Page, benchmark_of, record_of, row_of
+from tests.unit.report.benchmarks import (
+    Benchmark,
+    Page,
+    benchmark_of,
+    draw_figures,
+    record_of,
+    row_of,
+)
 
 HOSTILE = "<script>alert('x')</script> | **bold** & `code`"
 
@@ -67,20 +72,33 @@ def big_benchmark(tmp_path_factory) -> Benchmark:
     rows = [row_of(one, _throughput(one.run), WAITED.get(one.run.system)) for one in records]
     folder = tmp_path_factory.mktemp("big")
     benchmark = benchmark_of(folder, report, cells, records, rows)
-    for name, cells in benchmark.summary.groupby("suite"):
-        write_table(folder / f"{name}.csv", cells.to_dict("records"), SUMMARY)
-        draw_suite(folder / f"{name}.csv", benchmark.figures / name)
+    draw_figures(benchmark)
     return benchmark
 
 
 @pytest.fixture(scope="session")
-def plain_pages(big_benchmark: Benchmark) -> tuple[str, str]:
-    """The HTML and the Markdown of the benchmark as it is, as files hold them."""
+def written(big_benchmark: Benchmark) -> tuple[str, str, str]:
+    """The page and the document of the benchmark as it is, and the page of published reports."""
     it, folder = big_benchmark, big_benchmark.figures.parent
     html, markdown = folder / "results/report.html", folder / "results/report.md"
     given = it.report, it.records, it.measurements, it.summary
-    write_report(*given, figures=it.figures, html=html, markdown=markdown)
-    return html.read_text(encoding="utf-8"), markdown.read_text(encoding="utf-8")
+    published = folder / "results/published.html"
+    files = {"html": html, "markdown": markdown, "published": published}
+    write_report(*given, figures=it.figures, **files)
+    html, markdown, published = (
+        path.read_text(encoding="utf-8") for path in (html, markdown, published)
+    )
+    return html, markdown, published
+
+
+@pytest.fixture(scope="session")
+def plain_pages(written) -> tuple[str, str]:
+    return written[:2]
+
+
+@pytest.fixture(scope="session")
+def published_page(written) -> Page:
+    return Page(written[2])
 
 
 @pytest.fixture(scope="session")

@@ -206,19 +206,27 @@ def test_different_baselines_are_named_beside_each_speedup(big_benchmark):
 
 
 def test_the_fastest_of_a_topology_stands_beside_the_others(context):
-    rankings = {ranking.topology: ranking for ranking in context.suites[0].rankings}
-    one = rankings["1n1g"]
-    assert one.fastest.series == "OneFlow"
-    assert [(rival.cell.series, round(rival.share, 2), rival.verdict) for rival in one.others] == [
+    panels = {panel.topology: panel for panel in context.suites[0].panels}
+    ranked = [
+        (rival.cell.series, round(rival.ratio.estimate, 2), rival.verdict)
+        for rival in panels["1n1g"].ranked
+    ]
+    assert ranked == [
+        ("OneFlow", 1, "fastest"),
         ("PaddlePaddle", 0.89, "slower"),
         ("PyTorch", 0.88, "slower"),
     ]
-    assert [rival.cell.series for rival in rankings["4n8g"].others] == ["PyTorch"]
+    last = panels["4n8g"]
+    assert [rival.cell.series for rival in last.ranked] == ["OneFlow", "PyTorch"]
+    assert [cell.series for cell in last.missing] == ["PaddlePaddle"]
 
 
 def test_a_topology_with_one_cell_has_nobody_to_compare(big_benchmark):
     ones = big_benchmark.summary[big_benchmark.summary["system"] == "oneflow"]
-    assert big_benchmark.but(summary=ones).context.suites[0].rankings == []
+    suite = big_benchmark.but(summary=ones).context.suites[0]
+    assert {rival.verdict for panel in suite.panels for rival in panel.ranked} == {"alone"}
+    assert suite.finding.startswith("OneFlow: 11,")
+    assert "fastest" not in suite.finding
 
 
 @pytest.mark.parametrize(

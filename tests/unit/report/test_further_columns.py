@@ -1,5 +1,6 @@
 """What only some reports have: a second unit, a loss that all share, columns on demand, marks."""
 
+import pandas as pd
 import pytest
 
 from tests.unit.report.benchmarks import Benchmark
@@ -34,7 +35,7 @@ def test_a_system_that_starts_from_another_loss_says_so(big_benchmark, plain_pag
         assert "that of most others on the same batch 7.23455" in text
         assert "the loss of OneFlow" not in text
         assert "the loss of PyTorch" not in text
-    assert html.count("starts elsewhere</span>") == 2
+    assert html.count("starts elsewhere</span>") == 2 * 2  # in the panels and in the table
     assert markdown.count("| starts elsewhere") == 2
     assert not any("elsewhere" in text for text in plain_pages)
 
@@ -48,7 +49,8 @@ def test_a_cell_beside_other_work_is_marked(big_benchmark, plain_pages):
     html, markdown = plain_pages
     beside = big_benchmark.summary.query("load > 0.05 and n > 0")
     assert set(beside["system"]) == {"paddlepaddle"}
-    assert html.count("beside other work</span></td>") == len(beside)
+    assert html.count('class="mark">not usable: 25.0 % other work</span>') == 0
+    assert html.count('class="mark">beside other work</span>') == len(beside)
     assert markdown.count("| beside other work, bound by loader |") == len(beside)
     assert "1.0 % of the CPUs&#39; time before, 25.0 % of the CPUs&#39; time during" in html
     for text in plain_pages:
@@ -58,7 +60,7 @@ def test_a_cell_beside_other_work_is_marked(big_benchmark, plain_pages):
 def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, plain_pages):
     html = plain_pages[0]
     cell = big_benchmark.summary.query("n > 0").iloc[0]
-    shown = {"each": f"{cell['per_device']:.2f}", "memory": "14.0 GiB", "hosts": cell["hosts"]}
+    shown = {"each": f"{cell['per_device']:.1f}", "memory": "14.0 GiB", "hosts": cell["hosts"]}
     for name, value in shown.items():
         assert f'id="show-{name}"' in html
         assert f'more-{name}">{value}</td>' in html
@@ -71,14 +73,11 @@ def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, 
     [
         (
             {"speedup_low": 1.2, "speedup_high": 1.6},
-            ["scattered", "1.20 to 1.60", "Scattered: single repeats give speedups"],
+            [">scattered</span>", "1.20 to 1.60", "Scattered: single repeats give speedups"],
         ),
         (
             {"n": 3, "ci_level": float("nan")},
-            [
-                "Too few repeats to tell all apart: 5 repeats could",  # of three
-                "An interval of the median takes 6 repeats",
-            ],
+            ["An interval of the median takes 6 repeats"],
         ),
     ],
 )
@@ -88,6 +87,26 @@ def test_numbers_that_say_too_little_say_so(big_benchmark, plain_pages, columns,
     assert words[-1] in markdown
     for text in plain_pages:
         assert [one for one in words if one in text] == []
+
+
+def test_a_suite_beside_its_synthetic_twin_says_what_the_loader_costs(big_benchmark):
+    real, twin = (suite for suite in big_benchmark.report.suites)
+    twin = real.model_copy(update={"name": twin.name, "input": "synthetic"})
+    report = big_benchmark.report.model_copy(update={"suites": (real, twin)})
+    both = {}
+    for name, column in ("summary", "throughput_median"), ("measurements", "throughput"):
+        own = getattr(big_benchmark, name).query("suite == @real.name")
+        other = own.assign(suite=twin.name, input="synthetic", **{column: own[column] * 1.25})
+        both[name] = pd.concat([own, other], ignore_index=True)
+    context = big_benchmark.but(report=report, **both).context
+    costs = context.loader_costs(context.suites[0])
+    assert len(costs) == len(context.suites[0].measured) > 0
+    for cost in costs:
+        assert cost.ratio.estimate == pytest.approx(0.8)
+        assert cost.ratio.low < 0.8 < cost.ratio.high
+    assert context.loader_costs(context.suites[1]) == []
+    assert "What the loader costs" in big_benchmark.but(report=report, **both).pages[0]
+    assert "What the loader costs" not in big_benchmark.pages[0]
 
 
 def test_runs_that_differ_make_no_one_thing(big_benchmark):

@@ -46,16 +46,16 @@ def test_the_table_of_a_suite_holds_its_medians_and_speedups(tokens, big_benchma
 def test_the_table_says_how_long_a_cell_waited_for_data_and_marks_one_bound_by_its_loader(
     tokens, plain_pages
 ):
-    cells = [row for row in rows(tokens) if len(row) == 13 and row[5] != "failed"]
+    cells = [row for row in rows(tokens) if len(row) == 14 and row[5] != "failed"]
     said = {row[0]: row[10] for row in cells}
     assert said["PyTorch"] == "3.8 %"
     assert said["PaddlePaddle"] == "25.0 %"
-    assert {row[12] for row in cells if row[0] == "PaddlePaddle"} == {
+    assert {row[13] for row in cells if row[0] == "PaddlePaddle"} == {
         "beside other work, bound by loader"
     }
     assert said["OneFlow"] == "not measured"
     text = plain_pages[1]
-    assert ", 2 bound by loader, 2 beside other work." in text.splitlines()[2]
+    assert ", 2 shared the machine with other work, 2 waited for data." in text.splitlines()[2]
     assert text.count("Bound by its loader: for more than 5 % of its time training waited") == 1
 
 
@@ -86,15 +86,17 @@ def drawn() -> dict[str, Figure]:
 
 def lines(drawn, name: str) -> list[list[list[float]]]:
     axes = drawn[f"../figures/published/{name}.svg"].axes[0]
-    return [line.get_xydata().tolist() for line in axes.lines][1:]  # the first is the ideal
+    return [line.get_xydata().tolist() for line in axes.lines]
 
 
 def test_published_figures_show_the_speedups_of_their_reports(drawn):
     """Those that begin at eight devices are against these: 21.22 and 78.48 sentences/s."""
-    (line,) = lines(drawn, "oneflow-resnet50-amp-dynamic-loss-scale-speedup")
+    [ideal, line] = lines(drawn, "oneflow-resnet50-amp-dynamic-loss-scale-speedup")
+    assert ideal == [[1, 1], [8, 8], [16, 16], [32, 32]]
     assert line == [[1, 1], [8, 7.12], [16, 12.08], [32, 22.14]]
-    *_, line = lines(drawn, "fleetx-bert-large-collective-efficiency")
-    assert [line[0], line[-1]] == [[8, 1], [32, 3.70 / 4]]
+    efficiencies = lines(drawn, "fleetx-bert-large-collective-efficiency")
+    assert [8, 1] in efficiencies[-1]
+    assert any([32, 3.70 / 4] in line for line in efficiencies)
 
 
 def test_images_and_links_name_files_that_the_workflow_makes(tokens):

@@ -76,7 +76,7 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
         (suite,) = report.suites
         tables, figures = tables_of(suite.name), figures_of(suite.name)
         with chdir(folder):
-            draw_suite(tables[1], FIGURES.format(suite=suite.name))
+            draw_suite(tables[0], tables[1], FIGURES.format(suite=suite.name))
             for name, content in pages(report, records).items():
                 with whole_file(name, "wb") as stream:
                     stream.write(content)

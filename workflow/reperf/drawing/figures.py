@@ -3,7 +3,7 @@
 Measured suites and published tables are drawn by the same functions, from a table with one row per
 cell and these columns:
 
-    series             the name beside a bar and at the end of a line
+    series             the name beside a bar and above a plot
     system             the id that decides the colour
     topology, num_nodes, devices_per_node
     status             ok, partial, oom, failed, ...
@@ -11,52 +11,59 @@ cell and these columns:
     speedup, efficiency, baseline    the topology that both are against; NaN: no value
     epoch_seconds      of whole global batches; NaN: no value
     stage_memory       the most bytes of a device of each stage, with spaces between; "": no value
-    shared_cpus        how many CPUs the devices share; NaN, or no such column: each has its own
 
-A function that draws one takes such cells, its title, which says what was trained and how, and the
-beginning of its subtitle, which says where the numbers are from.
+and, where they are known:
 
-Series keep the order of the rows. Nothing depends on colour alone: bars and lines carry their
+    device             cuda or cpu
+    shared_cpus        how many CPUs the devices share; NaN: each has its own
+    runs               the throughputs of the repeats
+    marks, scattered   what to know before reading its number; whether it has no speedup
+
+A function that draws one takes such cells, its title, which says what they show, and its subtitle,
+which says where the numbers are from. Nothing depends on colour alone: bars and plots carry their
 names, so that the figures can be read in grey too.
 """
 
 import textwrap
 import warnings
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import zip_longest
 from math import prod
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
 from matplotlib import style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
 from reperf.config import topology_shape
-from reperf.drawing.labels import repeats_of, series_of, title_of, unit_of
+from reperf.drawing.findings import NOT_USABLE, entries_of, finding, panels, topology_in_words
+from reperf.drawing.labels import place_of, repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES
-from reperf.printed import ABSENT, percent, plain_number, sharing
+from reperf.printed import ABSENT, in_four_digits, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
-from reperf.tables import read_summary
-from reperf.text import count, printable
+from reperf.tables import read_measurements, read_summary
+from reperf.text import printable
 
 WIDTH = 5.0  # inches: two figures stand side by side on a desk, one fills a phone
-ROW = 0.185  # inches of height per bar
-GAP = 1.4  # rows between two device counts, for the heading of the second
+ROW = 0.2  # inches of height per bar
+GAP = 2.2  # rows between the bars of two device counts: a scale, and a heading
+ROOM = 1.45  # widths of a plot over its greatest number
 SMALL = 7.5  # points
+PLOTS_ACROSS = 3
 ONE_DEVICE = "1n1g"
-SERIES = "series"  # how the ids begin of what a figure draws for a series
-MARKERS = "osD^vPX<>pdh"
 LONGEST_NAME = 48  # characters of a series' name that leave room for a plot
 DPI = 200
 HIGHEST = 32_000  # pixels; 850 bars at full resolution
+SAID = {"speedup": plain_number, "efficiency": percent}
 
 STYLE = {
     "axes.axisbelow": True,
@@ -85,11 +92,11 @@ STYLE = {
 the_style = partial(style.context, ["default", STYLE])
 
 
-def draw_suite(summary: Path | str, stem: Path | str) -> None:
+def draw_suite(measurements: Path | str, summary: Path | str, stem: Path | str) -> None:
     """Draw a suite: `stem`-throughput, -speedup and -efficiency, each as .svg and .png.
 
     Args:
-        summary: the suite's summary.csv; nothing else decides the figures.
+        measurements, summary: the suite's tables; nothing else decides the figures.
         stem: the path and the beginning of the files' names.
     """
     cells = read_summary(summary)
@@ -97,21 +104,44 @@ def draw_suite(summary: Path | str, stem: Path | str) -> None:
         for kind in FIGURE_KINDS:
             save(draw_nothing(f"{kind.capitalize()}, suite {Path(stem).name}"), f"{stem}-{kind}")
         return
-    _save_all(
-        cells.assign(series=series_of(cells)),
-        title_of(cells),
-        ", ".join(filter(None, (f"suite {cells['suite'].iloc[0]}", repeats_of(cells)))),
-        unit_of(cells),
-        stem,
+    for kind in FIGURE_KINDS:
+        save(draw_kind(kind, cells, read_measurements(measurements)), f"{stem}-{kind}")
+
+
+def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None = None) -> Figure:
+    """One figure of a suite, whose title says what it shows.
+
+    Args:
+        kind: of FIGURE_KINDS.
+        cells: the suite's rows of summary.csv.
+        measurements: its rows of measurements.csv. Without them there are no dots of repeats, and
+            the title names the suite alone.
+    """
+    title, unit = title_of(cells), unit_of(cells)
+    said = f"suite {cells['suite'].iloc[0]}", repeats_of(cells), place_of(cells)
+    subtitle = ", ".join(filter(None, (title, *said)))
+    entries = entries_of(cells, measurements)
+    cells = cells.assign(
+        series=_shortened(series_of(cells)),
+        runs=[entry.throughputs for entry in entries],
+        marks=[", ".join(mark.partition(":")[0] for mark in entry.marks) for entry in entries],
+        scattered=[entry.scattered for entry in entries],
     )
+    if kind == "throughput":
+        found = title if measurements is None else finding(panels(entries))
+        return draw_throughput(cells, found, subtitle, unit)
+    draw = draw_speedup if kind == "speedup" else draw_efficiency
+    return draw(cells, _scaling_found(cells, kind), subtitle)
 
 
 def draw_published(folder: Path | str) -> None:
     """Draw every published table that has a speedup or epochs, as folder/<table id>-<kind>."""
     for table in load_tables():
-        said = f"as published in the {table.report}"
+        source = f"published in the {table.report}"
         if table.epoch:
-            drawn = draw_epochs(table.epochs(), table.title, f"Time of an epoch and memory, {said}")
+            drawn = draw_epochs(
+                table.epochs(), table.title, f"Time of an epoch and memory, as {source}"
+            )
             save(drawn, Path(folder, f"{table.id}-{EPOCHS}"))
         if table.has_speedup:
             cells = table.cells.rename(columns={"throughput": "throughput_median"})
@@ -119,13 +149,16 @@ def draw_published(folder: Path | str) -> None:
             printed = cells["speedup_published"].fillna(cells["speedup"])
             devices = cells["num_nodes"] * cells["devices_per_node"]
             ideal = devices / cells["baseline"].map(lambda name: prod(topology_shape(name)))
-            _save_all(
-                cells.assign(status="ok", speedup=printed, efficiency=printed / ideal),
-                table.title,
-                said,
-                table.unit or "",
-                Path(folder, table.id),
+            cells = cells.assign(status="ok", speedup=printed, efficiency=printed / ideal)
+            cells = cells.assign(series=_shortened(cells["series"]))
+            from_there = f"{table.title}, as {source}"
+            figures = (
+                draw_throughput(cells, table.title, f"As {source}", table.unit or ""),
+                draw_speedup(cells, _scaling_found(cells, "speedup"), from_there),
+                draw_efficiency(cells, _scaling_found(cells, "efficiency"), from_there),
             )
+            for kind, figure in zip(FIGURE_KINDS, figures, strict=True):
+                save(figure, Path(folder, f"{table.id}-{kind}"))
 
 
 def draw_suites_epochs(summary: Path | str, stem: Path | str) -> None:
@@ -146,97 +179,39 @@ def draw_suites_epochs(summary: Path | str, stem: Path | str) -> None:
 
 
 def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -> Figure:
-    """Bars by device count, each with its name, its median and a whisker from minimum to maximum.
+    """Bars by device count, each group with a scale of its own and its fastest cell on top.
 
-    A cell without a number shows its status instead of a bar.
+    The number stands where its bar ends, at the median; dots are repeats, and a line reaches from
+    the least to the greatest. A cell without a number shows its status instead of a bar; a marked
+    one is pale, and its mark stands beside its number.
     """
     cells = _drawable(cells)
-    groups = cells.groupby("shape")
-    cells["place"] = cells.index + GAP * groups.ngroup()
-    longest = np.nanmax([0, *cells["throughput_median"], *cells["throughput_max"]])
+    rates = unit.endswith("/s") or not unit
+    groups = [own for _, own in cells.groupby("shape")]
+    lines = [len(own) + GAP for own in groups]
     with the_style():
-        figure, axes = _figure(
-            title, f"Throughput, {subtitle}", 1.2 + ROW * (len(cells) + GAP * len(groups))
-        )
-        spreads = (cells["throughput_min"] < cells["throughput_max"]).any()
-        whiskers = " (whiskers: minimum to maximum)" if spreads else ""
-        axes.set_xlabel(f"{printable(unit)}{whiskers}")
-        axes.xaxis.set_major_locator(MaxNLocator(5))
-        axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-        axes.grid(visible=False, axis="y")
-        for shape, places in groups["place"]:
-            heading = places.min() - 1
-            axes.text(0, heading, _in_words(*shape), color=MUTED, va="center", weight="bold")
-        for cell in cells.itertuples():
-            _draw_bar(axes, cell)
-        axes.set_yticks(cells["place"], cells["series"])
-        for cell, label in zip(cells.itertuples(), axes.get_yticklabels(), strict=True):
-            label.set_gid(_part(cell.series, f"name-{cell.Index}"))
-        axes.set_ylim(cells["place"].max() + 0.7, -1.5)
-        axes.set_xlim(0, 1.25 * longest or 1)  # room for the numbers at the ends of the bars
+        figure = _titled(title, f"Throughput. {subtitle}", ROW * sum(lines) + 0.3)
+        plots = figure.subplots(len(groups), height_ratios=lines, squeeze=False)[:, 0]
+        for axes, own in zip(plots, groups, strict=True):
+            ranked = own.sort_values("throughput_median", ascending=not rates, kind="stable")
+            _draw_group(axes, ranked)
+        dots = "; a dot is a repeat" if any(map(len, cells["runs"])) else ""
+        plots[-1].set_xlabel(f"{printable(unit)}{dots}", fontsize=SMALL)
     return figure
 
 
 def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
-    """Lines of speedup by device count, beside the ideal of each baseline.
+    """A small plot a series: its speedup by device count beside the ideal, the others in grey.
 
-    The subtitle names the baseline, as one device only if it is one; where series have different
-    ones, each line's name says its own. Cells without a speedup are named below the plot.
+    Both axes double from tick to tick, so that the ideal is a straight line. Cells without a
+    speedup, or whose repeats scatter too much for one, are named in their plot.
     """
-    cells = _drawable(cells)
-    baselines = _baselines(cells)
-    differ = len(baselines) > 1
-    worlds = sorted(cells["world_size"].unique())
-    edge = worlds[-1]
-    least = min(baselines.values(), default=1)
-    top = np.nanmax([edge / least, *cells["speedup"]])  # some are better than ideal
-    with the_style():
-        height = min(4.6, 2.8 + 0.25 * cells["series"].nunique())
-        figure, axes = _figure(title, f"{_speedup_over(baselines)}, {subtitle}", height)
-        axes.set(xlabel="devices", xlim=(0, edge), xticks=worlds)
-        axes.set(ylabel="speedup", ylim=(0, top))
-        axes.set_yticks([world / least for world in worlds if world >= least])
-        axes.yaxis.label.set_color(MUTED)
-        ends = []
-        for baseline, devices in baselines.items():
-            ideal = (edge, edge / devices)
-            axes.plot((0, ideal[0]), (0, ideal[1]), color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-            ends.append((*ideal, f"ideal{f', over {baseline}' if differ else ''}", MUTED, ""))
-        _shade_several_nodes(axes, cells)
-        ends += _draw_series(axes, cells, "speedup", plain_number, several=differ)
-        _name_ends(axes, ends)
-        figure.supxlabel(_missing(cells), x=0.01, ha="left", fontsize=SMALL, color=MUTED)
-    return figure
+    return _draw_scaling(cells, title, subtitle, "speedup")
 
 
 def draw_efficiency(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
-    """Lines of efficiency by device count, which doubles from tick to tick.
-
-    Cells without an efficiency are named below the plot.
-    """
-    cells = _drawable(cells)
-    baselines = _baselines(cells)
-    worlds = sorted(cells["world_size"].unique())
-    with the_style():
-        height = min(4.6, 2.8 + 0.25 * cells["series"].nunique())
-        over = _speedup_over(baselines).removeprefix("Speedup")
-        figure, axes = _figure(title, f"Efficiency{over}, {subtitle}", height)
-        # Room for the first and the last point: no axis of logarithms begins at nothing.
-        axes.set_xscale("log", base=2)
-        axes.set(xlabel="devices", xlim=(worlds[0] / 1.15, worlds[-1] * 1.15))
-        axes.set_xticks(worlds, [f"{world:,}" for world in worlds], minor=False)
-        axes.xaxis.set_minor_locator(NullLocator())
-        axes.set(ylabel="efficiency", ylim=(0, np.nanmax([1.0, *cells["efficiency"]]) * 1.04))
-        axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-        axes.yaxis.label.set_color(MUTED)
-        axes.axhline(1, color=MUTED, linewidth=1, linestyle=(0, (4, 3)))
-        _shade_several_nodes(axes, cells)
-        ends = [(axes.get_xlim()[1], 1.0, "ideal", MUTED, "")]
-        ends += _draw_series(axes, cells, "efficiency", percent, several=len(baselines) > 1)
-        _name_ends(axes, ends)
-        missing = _missing(cells, "efficiency")
-        figure.supxlabel(missing, x=0.01, ha="left", fontsize=SMALL, color=MUTED)
-    return figure
+    """A small plot a series: the share of the ideal speedup by device count."""
+    return _draw_scaling(cells, title, subtitle, "efficiency")
 
 
 def draw_epochs(
@@ -287,7 +262,8 @@ def draw_epochs(
 def draw_nothing(subtitle: str) -> Figure:
     """The figure of a suite none of whose logs is in a cell; the subtitle says what it would be."""
     with the_style():
-        figure, axes = _figure("Nothing was measured", subtitle, 1.1)
+        figure = _titled("Nothing was measured", subtitle, 0.6)
+        axes = figure.add_subplot()
         axes.set_axis_off()
         said = "No log is in a cell. The report says of each why it is refused."
         axes.text(0, 0.5, said, color=MUTED, va="center", transform=axes.transAxes)
@@ -314,17 +290,6 @@ def save(figure: Figure, path: Path | str) -> None:
                 figure.savefig(stream, format=suffix, **options[suffix])
 
 
-def _save_all(cells: pd.DataFrame, title: str, subtitle: str, unit: str, stem: Path | str) -> None:
-    cells = cells.assign(series=_shortened(cells["series"]))
-    drawn = (
-        draw_throughput(cells, title, subtitle, unit),
-        draw_speedup(cells, title, subtitle),
-        draw_efficiency(cells, title, subtitle),
-    )
-    for kind, figure in zip(FIGURE_KINDS, drawn, strict=True):
-        save(figure, f"{stem}-{kind}")
-
-
 def _shortened(series: pd.Series) -> pd.Series:
     """The names, long ones without their middle; different ones stay different."""
     half = LONGEST_NAME // 2
@@ -341,10 +306,13 @@ def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells of the series that were tried, smallest topology first, their words printable.
 
     Adds world_size (number of devices), shared (which CPUs they share, in words), shape (what the
-    bars are grouped by) and twin (the position of a series among those of its system).
+    bars are grouped by) and twin (the position of a series among those of its system); and, where
+    there are none, runs (the throughputs of the repeats), marks and scattered.
     """
     tried = cells.groupby("series")["status"].transform(lambda all_: (all_ != "unsupported").any())
     cells = cells[tried | ~tried.any()]  # if nothing was tried, the figure shows just that
+    plain = {"runs": [()] * len(cells), "marks": "", "scattered": False, "device": ""}
+    cells = cells.assign(**{name: plain[name] for name in plain if name not in cells})
     sizes = cells[["num_nodes", "devices_per_node"]].astype(int)
     world_size = sizes.prod(axis="columns")
     shared = [sharing(cell) for cell in cells.itertuples()]
@@ -358,83 +326,168 @@ def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
     ).sort_values("shape", kind="stable", ignore_index=True)
 
 
-def _figure(title: str, subtitle: str, height: float) -> tuple[Figure, Axes]:
-    """An empty figure with one plot, so many inches high."""
-    figure = _titled(title, subtitle, height)
-    return figure, figure.add_subplot()
-
-
 def _titled(title: str, subtitle: str, height: float) -> Figure:
-    figure = Figure(figsize=(WIDTH, height), layout="constrained")
-    lines = textwrap.wrap(printable(title), 52)
-    below = 0.07 + 0.17 * len(lines)
-    # The empty last line keeps the plot clear of the subtitle.
-    figure.suptitle("\n".join([*lines, ""]), x=0.01, ha="left", fontsize=10, weight="bold")
-    below_title: dict[str, Any] = {"va": "top", "fontsize": SMALL, "color": MUTED}
-    figure.text(0.01, 1 - below / height, printable(subtitle), **below_title)
+    """An empty figure with its title and subtitle, and so many inches below them."""
+    lines, below = textwrap.wrap(printable(title), 54), textwrap.wrap(printable(subtitle), 92)
+    head = 0.1 + 0.17 * len(lines)
+    height += head + 0.13 * len(below)
+    above = (head + 0.13 * len(below)) / height
+    layout = ConstrainedLayoutEngine(rect=(0, 0, 1, 1 - above))
+    figure = Figure(figsize=(WIDTH, height), layout=layout)
+    how: dict[str, Any] = {"va": "top", "ha": "left"}
+    figure.text(0.01, 1 - 0.04 / height, "\n".join(lines), fontsize=10, weight="bold", **how)
+    how |= {"fontsize": SMALL - 0.5, "color": MUTED}
+    figure.text(0.01, 1 - head / height, "\n".join(below), **how)
     return figure
 
 
-def _baselines(cells: pd.DataFrame) -> dict[str, int]:
-    """What the speedups of a figure are against: topology -> devices, the fewest first."""
-    named = cells.loc[cells["speedup"].notna(), "baseline"].unique()
-    devices = {name: prod(topology_shape(name)) for name in named}
-    return dict(sorted(devices.items(), key=lambda item: item[1]))
+def _scaling_found(cells: pd.DataFrame, column: str) -> str:
+    """What a figure of speedup or efficiency shows, on the most devices that have one."""
+    known = _drawable(cells).dropna(subset=column)
+    known = known[~known["scattered"].astype(bool)]
+    if known.empty:
+        return column.capitalize()
+    said = SAID[column]
+    largest = known[known["shape"] == known["shape"].max()].sort_values(column)
+    if largest["marks"].str.contains(NOT_USABLE).any():
+        return f"{column.capitalize()}: the numbers are not usable"
+    least, most = largest.iloc[0], largest.iloc[-1]
+    found = f"{column.capitalize()} on {_in_words(largest)}: {said(most[column])}"
+    if len(largest) == 1:
+        return f"{found} ({most['series']})"
+    return f"{found} ({most['series']}) to {said(least[column])} ({least['series']})"
 
 
-def _speedup_over(baselines: Mapping[str, int]) -> str:
-    """What a figure of speedup shows, such as "Speedup over 8 devices on one node (1n8g)"."""
-    if not baselines:
-        return "Speedup"
-    if len(baselines) > 1:
-        return "Speedup over the baseline named on each line"
-    (baseline,) = baselines
-    if baseline == ONE_DEVICE:
-        return "Speedup over one device"
-    nodes, each = topology_shape(baseline)
-    on = "one node" if nodes == 1 else f"{nodes} nodes"
-    return f"Speedup over {nodes * each} devices on {on} ({baseline})"
+def _in_words(cells: pd.DataFrame) -> str:
+    """The one topology of some cells, as people say it."""
+    return topology_in_words(next(cells.itertuples()))
 
 
-def _in_words(world_size: int, nodes: int, shared: str) -> str:
-    """A topology as people say it: "16 devices on 2 nodes"."""
-    if shared:
-        return shared
-    devices = count(world_size, "device")
-    return f"{devices} on {nodes} nodes" if nodes > 1 else devices
+def _draw_group(axes: Axes, cells: pd.DataFrame) -> None:
+    """The bars of one device count: the first row on top."""
+    greatest = np.nanmax([0, *cells["throughput_median"], *cells["throughput_max"]])
+    axes.set_title(_in_words(cells), loc="left", fontsize=SMALL, color=MUTED, weight="bold")
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
+    axes.tick_params(axis="x", labelsize=6)
+    axes.grid(visible=False, axis="y")
+    for place, cell in enumerate(cells.itertuples()):
+        _draw_bar(axes, place, cell, greatest)
+    axes.set_yticks(range(len(cells)), cells["series"])
+    axes.set_ylim(len(cells) - 0.4, -0.6)
+    axes.set_xlim(0, ROOM * greatest or 1)  # room for the numbers at the ends of the bars
 
 
-def _part(series: str, part: str) -> str:
-    """The id of what is drawn for a series: the report's page hides and shows a series by it."""
-    return f"{SERIES}/{quote(series, safe='')}/{part}"
-
-
-def _draw_bar(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tuple
-    """One row of the throughput figure: bar, whisker and number, or why there is none."""
+def _draw_bar(axes: Axes, place: int, cell: Any, greatest: float) -> None:  # noqa: ANN401
+    """One row of the throughput figure: bar, dots and number, or why there is none."""
     value, low, high = cell.throughput_median, cell.throughput_min, cell.throughput_max
-    ids = {part: _part(cell.series, f"{part}-{cell.Index}") for part in ("bar", "range", "ends")}
     if pd.isna(value):
-        text, end, colour = cell.status, 0, MUTED
-    else:
-        text, end, colour = f"{value:,.2f}", value, INK
-        look = {"facecolor": colour_of(cell.system), **_hatch_of(cell)}
-        axes.barh(cell.place, value, height=0.78, gid=ids["bar"], **look)
-        if low < high:
-            whisker: dict[str, Any] = {"color": INK, "linewidth": 1}
-            below, above = cell.place - 0.2, cell.place + 0.2
-            axes.hlines(cell.place, low, high, gid=ids["range"], **whisker)
-            axes.vlines((low, high), below, above, gid=ids["ends"], **whisker)
-            end = high
-        if cell.status != "ok":
-            text += f" ({cell.status})"
-    _name_end(axes, end, cell.place, text, colour, gid=_part(cell.series, f"number-{cell.Index}"))
+        _name_end(axes, 0, place, cell.status, MUTED)
+        return
+    pale = 0.4 if cell.marks else 1
+    look = {"facecolor": colour_of(cell.system), "alpha": pale, **_hatch_of(cell)}
+    axes.barh(place, value, height=0.74, **look)
+    said = [cell.status] * (cell.status != "ok") + [cell.marks] * bool(cell.marks)
+    # Where repeats lie farther to the right than the median, its number keeps above them.
+    beyond = high - value > 0.01 * greatest
+    if low < high:
+        line = place + 0.24 if beyond else place
+        axes.hlines(line, low, high, color=INK, linewidth=0.7)
+        dots: dict[str, Any] = {"s": 7, "facecolor": INK, "edgecolor": PAPER, "linewidth": 0.4}
+        axes.scatter(cell.runs, [line] * len(cell.runs), zorder=3, **dots)
+    remarks = f" ({', '.join(said)})" if said else ""
+    text = f"{in_four_digits(value)}{remarks}"
+    _name_end(axes, value if beyond else max(value, high), place - 0.18 * beyond, text, INK)
+
+
+def _draw_scaling(cells: pd.DataFrame, title: str, subtitle: str, column: str) -> Figure:
+    """A small plot a series, the best first, of a column by device count."""
+    cells = _drawable(cells)
+    cells[column] = cells[column].mask(cells["scattered"].astype(bool))
+    last = cells.dropna(subset=column).groupby("series")[column].last()
+    names = sorted(cells["series"].unique(), key=lambda name: -last.get(name, -np.inf))
+    across = min(PLOTS_ACROSS, max(2, len(names)))
+    down = -(-len(names) // across)
+    worlds = sorted(cells["world_size"].unique())
+    said = "Speedup" if column == "speedup" else "Share of the ideal speedup"
+    baselines = list(cells.loc[cells[column].notna(), "baseline"].unique())
+    with the_style():
+        figure = _titled(title, f"{said}{_over(baselines)}. {subtitle}", 0.3 + 1.5 * down)
+        grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+        for axes, name in zip_longest(grid.flat, names):
+            if name is None:
+                axes.set_axis_off()
+                continue
+            for other, line in cells.dropna(subset=column).groupby("series"):
+                if other != name:
+                    axes.plot(line["world_size"], line[column], color=GRID, linewidth=1)
+            own = cells[cells["series"] == name]
+            _draw_line(axes, own, column, np.array(worlds), several=len(baselines) > 1)
+        axes = grid[0, 0]
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(worlds[0] / 1.2, worlds[-1] * 1.2)
+        axes.set_xticks(worlds, [f"{world:,}" for world in worlds], minor=False)
+        axes.xaxis.set_minor_locator(NullLocator())
+        if column == "speedup":
+            axes.set_yscale("log", base=2)
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        else:
+            axes.set_ylim(0, np.nanmax([1.0, *cells[column]]) * 1.08)
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+        shaded = [_shade_several_nodes(axes, cells) for axes in grid.flat[: len(names)]]
+        where = "; shaded: several nodes" if any(shaded) else ""
+        figure.supxlabel(f"devices; dashed: the ideal{where}", fontsize=SMALL, color=MUTED)
+    return figure
+
+
+def _draw_line(
+    axes: Axes, cells: pd.DataFrame, column: str, worlds: np.ndarray, *, several: bool
+) -> None:
+    """The small plot of one series, beside its ideal; its marks and gaps stand at its foot.
+
+    Args:
+        worlds: the device counts of all series.
+        several: whether series have different baselines, so that each plot names its own.
+    """
+    first, line = cells.iloc[0], cells.dropna(subset=column)
+    heading = textwrap.wrap(first["series"], 26, max_lines=2, placeholder="…") or [""]
+    if len(line):
+        baseline = line["baseline"].iloc[0]
+        devices = prod(topology_shape(baseline)) if baseline else 1
+        worlds = worlds[worlds >= devices]
+        ideal = worlds / devices if column == "speedup" else np.ones(len(worlds))
+        axes.plot(worlds, ideal, color=MUTED, linewidth=0.8, linestyle=(0, (4, 3)))
+        colour = colour_of(first["system"])
+        look: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.6, "zorder": 3}
+        look["markerfacecolor"] = PAPER if first["twin"] % 2 else colour
+        axes.plot(line["world_size"], line[column], color=colour, **look)
+        said = SAID[column](line[column].iloc[-1])
+        heading.append(f"{said}{f' over {baseline}' if several else ''}")
+    axes.set_title("\n".join(heading), loc="left", fontsize=SMALL)
+    status = cells["status"].where(cells["status"] != "ok", cells["shared"])
+    lacks = cells[column].isna() & ~cells["scattered"].astype(bool)
+    remarks = cells["marks"].mask(lacks, status.replace("", "none"))
+    notes = [
+        textwrap.fill(f"on {', '.join(map(str, own['world_size']))}: {remark}", 28)
+        for remark, own in cells.groupby(remarks, sort=False)
+        if remark
+    ]
+    foot: dict[str, Any] = {"transform": axes.transAxes, "fontsize": 6, "color": MUTED}
+    axes.text(0.97, 0.04, "\n".join(notes), ha="right", va="bottom", **foot)
+
+
+def _over(baselines: Sequence[str]) -> str:
+    """What the speedups of a figure are against: " over one device", " over 1n8g"."""
+    if len(baselines) > 1:
+        return " over the baseline that each plot names"
+    return "".join(f" over {'one device' if one == ONE_DEVICE else one}" for one in baselines)
 
 
 def _by_shape(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The drawable cells of each topology, behind what people call it; those that could run."""
+    """The drawable cells of each topology, after what people call it; those that could run."""
     tried = cells["status"] != "unsupported"
-    for shape, own in _drawable(cells[tried | ~tried.any()]).groupby("shape"):
-        yield _in_words(*shape), own
+    for _, own in _drawable(cells[tried | ~tried.any()]).groupby("shape"):
+        yield _in_words(own), own
 
 
 def _stages(cell: Any) -> list[float]:  # noqa: ANN401 - pandas' named tuple
@@ -468,110 +521,15 @@ def _hatch_of(cell: Any) -> dict[str, Any]:  # noqa: ANN401 - pandas' named tupl
     return {"hatch": "////", "edgecolor": PAPER, "linewidth": 0} if cell.twin % 2 else {}
 
 
-def _name_end(
-    axes: Axes,
-    end: float,
-    place: float,
-    text: str,
-    colour: str,
-    **more: Any,  # noqa: ANN401 - of axes.annotate
-) -> None:
+def _name_end(axes: Axes, end: float, place: float, text: str, colour: str) -> None:
     offset: dict[str, Any] = {"xytext": (4, 0), "textcoords": "offset points", "va": "center"}
-    axes.annotate(text, (end, place), color=colour, fontsize=SMALL, **offset, **more)
+    axes.annotate(text, (end, place), color=colour, fontsize=SMALL, **offset)
 
 
-End = tuple[float, float, str, str, str]
-"""x and y of a line's last point, its name, its colour and its series; "" for the ideal."""
-
-
-def _draw_series(
-    axes: Axes,
-    cells: pd.DataFrame,
-    column: str,
-    said: Callable[[float], str],
-    *,
-    several: bool,
-) -> Iterator[End]:
-    """Draw a line a series; a system's second series has hollow markers.
-
-    Args:
-        column: what is drawn by device count.
-        said: how a line's end says its last value.
-        several: whether baselines differ, so that each line's end says its own.
-
-    Yields:
-        The lines' ends.
-    """
-    for position, (name, series) in enumerate(cells.groupby("series", sort=False)):
-        line = series.dropna(subset=column)
-        if line.empty:
-            continue
-        last = line.iloc[-1]
-        colour = colour_of(last["system"])
-        fill = PAPER if last["twin"] % 2 else colour
-        finish: dict[str, Any] = {"markersize": 5.5, "markerfacecolor": fill, "linewidth": 1.6}
-        finish |= {"marker": MARKERS[position % len(MARKERS)], "gid": _part(name, "line")}
-        axes.plot(line["world_size"], line[column], color=colour, clip_on=False, **finish)
-        over = f", over {last['baseline']}" if several else ""
-        end = f"{said(last[column])}  {name}{over}"
-        yield last["world_size"], last[column], end, colour, name
-
-
-def _shade_several_nodes(axes: Axes, cells: pd.DataFrame) -> None:
-    """Shade where the gradients cross the network: beyond the largest single node."""
+def _shade_several_nodes(axes: Axes, cells: pd.DataFrame) -> bool:
+    """Shade where gradients cross the network, if they do: beyond the largest single node."""
     inside = cells["world_size"][cells["num_nodes"] == 1].max()
     across = cells["world_size"][cells["num_nodes"] > 1].min()
     if inside < across:
         axes.axvspan(inside, axes.get_xlim()[1], color=GRID, alpha=0.35, linewidth=0)
-        offset: dict[str, Any] = {"xytext": (4, 5), "textcoords": "offset points"}
-        axes.annotate("several nodes", (inside, 0), color=MUTED, fontsize=SMALL, **offset)
-
-
-def _name_ends(axes: Axes, ends: Iterable[End]) -> None:
-    """Name each line to the right of the plot, as close to its end's height as the others allow."""
-    ends = sorted(ends, key=lambda end: -end[1])
-    if not ends:
-        return
-    (left, right), top = axes.get_xlim(), axes.get_ylim()[1]
-    beyond = 1.08 * right if axes.get_xscale() == "linear" else right * (right / left) ** 0.08
-    # Names one line apart and closest to their ends: a regression on falling heights.
-    figure = axes.get_figure(root=True)
-    assert figure
-    line = top * 0.17 / (figure.get_figheight() - 1.2)  # the height of a name
-    gaps = np.arange(len(ends)) * line
-    heights = _falling(np.array([y for _, y, *_ in ends]) + gaps) - gaps
-    for end, height in zip(ends, np.minimum(heights, top - gaps), strict=True):
-        x, y, name, colour, series = end
-        leader: dict[str, Any] = {"arrowstyle": "-", "color": colour, "linewidth": 0.7}
-        leader |= {"relpos": (0, 0.5), "shrinkA": 0, "shrinkB": 4}
-        leader["gid"] = series and _part(series, "leader")
-        axes.annotate(
-            name,
-            xy=(x, y),
-            xytext=(beyond, height),
-            va="center",
-            arrowprops=leader,
-            annotation_clip=False,
-            gid=series and _part(series, "end"),
-        )
-
-
-def _falling(heights: np.ndarray) -> np.ndarray:
-    """The falling heights that are closest to these."""
-    if len(heights) < 2:
-        return heights
-    from scipy.optimize import isotonic_regression  # noqa: PLC0415 - as slow as the rest
-
-    return isotonic_regression(heights, increasing=False).x
-
-
-def _missing(cells: pd.DataFrame, column: str = "speedup") -> str:
-    """The cells that a figure of a column has no point for, by series and status."""
-    missing = cells[cells[column].isna()]
-    measured = (missing["status"] == "ok") & (missing["shared"] != "")
-    missing = missing.assign(status=missing["status"].mask(measured, missing["shared"]))
-    told = [
-        f"{series} on {', '.join(group['topology'])} ({status})"
-        for (series, status), group in missing.groupby(["series", "status"], sort=False)
-    ]
-    return textwrap.fill(f"No {column}: {'; '.join(told)}", 85) if told else ""
+    return bool(inside < across)

@@ -1,9 +1,14 @@
 """What people call a suite and its series, from the rows of its summary alone."""
 
+import re
+
 import pandas as pd
 
 from reperf.printed import sharing
 from reperf.systems import load_systems, load_workloads, read_shape
+
+MOST_HOSTS = 4
+"""How many hosts a figure names."""
 
 
 def title_of(cells: pd.DataFrame) -> str:
@@ -45,6 +50,29 @@ def repeats_of(cells: pd.DataFrame) -> str:
     """
     counts = sorted(set(cells.loc[cells["n"] > 0, "n"]))
     return f"n = {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}" if counts else ""
+
+
+def place_of(cells: pd.DataFrame) -> str:
+    """Where and when a suite was measured: models of devices, hosts, the first run's day.
+
+    Args:
+        cells: the suite's rows of summary.csv.
+
+    Returns:
+        What of them is known; "" if nothing is.
+    """
+    models = list(dict.fromkeys(filter(None, map(_model, cells["key"]))))
+    hosts = list(dict.fromkeys(" ".join(cells["hosts"]).split()))
+    if len(hosts) > MOST_HOSTS:
+        hosts = [*hosts[: MOST_HOSTS - 1], f"{len(hosts) - MOST_HOSTS + 1} more"]
+    day = min(filter(None, cells["date"]), default="")[:10]
+    return " · ".join(filter(None, (", ".join(models), ", ".join(hosts), day)))
+
+
+def _model(key: str) -> str:
+    """The model of the device that a cell's key names."""
+    named = re.search(r"\bdevice=\w+, ([^;]*)", key)
+    return named[1] if named else ""
 
 
 def unit_of(cells: pd.DataFrame) -> str:

@@ -12,7 +12,7 @@ from reperf.layout import PAGES
 from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import RunRecord
 from reperf.report.context import gather
-from reperf.report.html import render_html
+from reperf.report.html import render_html, render_published
 from reperf.report.markdown import render_markdown
 
 __all__ = ["write_report"]
@@ -27,18 +27,19 @@ def write_report(
     figures: Path,
     html: Path,
     markdown: Path,
+    published: Path,
     diagnosis: Diagnosis | None = None,
 ) -> None:
-    """Write the report: the whole page as HTML, and a plain document as Markdown.
+    """Write the report: a page, a plain document in Markdown, and a page of published reports.
 
     Args:
         report: the configuration.
         records: of all runs.
         measurements: as read_measurements gives them, all suites.
         summary: as read_summary gives it, all suites.
-        figures: folder that holds <suite>-{throughput,speedup}.svg and published/; the HTML report
-            embeds them, the Markdown report links to them.
-        html, markdown: the files to write.
+        figures: folder that holds <suite>-{throughput,speedup}.svg and published/; the pages embed
+            them, the document links to them.
+        html, markdown, published: the files to write; the last is the page of published reports.
         diagnosis: what `reperf doctor` found on the machines, if it was run.
 
     Raises:
@@ -49,3 +50,5 @@ def write_report(
         stream.write(render_html(context, figures, f"{relpath('.', Path(PAGES[0]).parent)}/"))
     with whole_file(markdown) as stream:
         stream.write(render_markdown(context, relpath(figures, markdown.parent)))
+    with whole_file(published) as stream:
+        stream.write(render_published(figures))

@@ -2,23 +2,12 @@
 
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any
 
-import pandas as pd
-
+from reperf.drawing.findings import Entry, Row
 from reperf.layout import RUN_RECORD
-from reperf.measuring.statistics import WIDE
 from reperf.printed import ABSENT
 from reperf.records.cell_key import differing
 from reperf.records.run_record import RunRecord
-
-Row = Any
-"""A row of a table, as pandas' itertuples gives it."""
-
-BOUND_BY_LOADER = 0.05
-"""The share of its time beyond which a cell that waited for data was bound by its loader."""
-BESIDE = 0.05
-"""The share of the CPUs' time beyond which a cell was measured beside other work."""
 
 
 @dataclass(frozen=True)
@@ -36,47 +25,16 @@ class RunView:
 
 
 @dataclass(frozen=True)
-class CellView:
+class CellView(Entry):
     """One row of summary.csv, its runs, and what was published for the same cell."""
 
-    row: Row
-    series: str
     runs: tuple[RunView, ...]
     published: tuple[Row, ...]
 
     @property
-    def measured(self) -> bool:
-        return bool(pd.notna(self.row.throughput_median))
-
-    @property
-    def bound_by_loader(self) -> bool:
-        """Whether training waited for data for more than a trifle of its time."""
-        waited = pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
-        return bool(self.measured and waited)
-
-    @property
-    def beside(self) -> bool:
-        """Whether other work took more than a trifle of its machine while it was measured."""
-        loaded = pd.notna(self.row.load) and self.row.load > BESIDE
-        on_gpus = pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0
-        return bool(self.measured and (loaded or on_gpus))
-
-    @property
-    def scattered(self) -> bool:
-        """Whether its repeats, or the baseline's, scatter so much that its speedup says nothing."""
-        row = self.row
-        return bool(pd.notna(row.speedup_low) and row.speedup_high > WIDE * row.speedup_low)
-
-    @property
     def marks(self) -> list[str]:
-        """What to know before reading its number, in a word or two each."""
-        marks = {
-            "starts elsewhere": self.stray,
-            "beside other work": self.beside,
-            "scattered": self.scattered,
-            "bound by loader": self.bound_by_loader,
-        }
-        return [mark for mark, holds in marks.items() if holds]
+        """What to know before reading its number, in a few words each; the worst first."""
+        return ["starts elsewhere"] * bool(self.stray) + super().marks
 
     @property
     def differs_in(self) -> list[str]:
@@ -104,8 +62,3 @@ class CellView:
     def greatest(self) -> float | None:
         """The greatest throughput, likewise."""
         return self.row.throughput_max if self.row.n > 1 else None
-
-    @property
-    def throughputs(self) -> list[float]:
-        """The throughputs of the runs that gave one."""
-        return [run.row.throughput for run in self.runs if pd.notna(run.row.throughput)]

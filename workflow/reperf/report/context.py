@@ -4,53 +4,65 @@ Everything comes from the configuration, the run records, the two tables and the
 Neither the clock nor this machine has a say: equal inputs give equal reports.
 """
 
+from base64 import b64encode
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Self, TypeVar
+from functools import cached_property
+from typing import ClassVar, NamedTuple, TypeVar
 
 import pandas as pd
 
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
 from reperf.doctor.trial_checks import HEADINGS, build_rows
-from reperf.drawing.labels import series_of, system_title, title_of, unit_of
+from reperf.drawing.findings import (
+    BESIDE,
+    BOUND_BY_LOADER,
+    UNUSABLE,
+    Panel,
+    Rival,
+    Row,
+    cell_of,
+    finding,
+    panels,
+)
+from reperf.drawing.labels import (
+    MOST_HOSTS,
+    repeats_of,
+    series_of,
+    system_title,
+    title_of,
+    unit_of,
+)
 from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.agreement import initial_loss_outliers
-from reperf.measuring.statistics import (
-    WIDE,
-    Verdict,
-    compare,
-    repeats_for_interval,
-    repeats_to_resolve,
-)
+from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
 from reperf.measuring.together import LEAST_OVERLAP
-from reperf.printed import ABSENT, day_and_time, memory, number, percent
+from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import (
     PublishedTable,
     epochs_beside,
-    load_tables,
     published_for,
     published_without_size,
 )
-from reperf.published.discrepancies import Discrepancy, DiscrepancyKind, discrepancies
 from reperf.records.cell_key import short
 from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import RunRecord
-from reperf.report.cell_views import BESIDE, BOUND_BY_LOADER, CellView, Row, RunView
+from reperf.report.cell_views import CellView, RunView
+from reperf.report.scale import Scale
 from reperf.report.sharing import SharedCell, shared_cells
 from reperf.systems import load_systems, load_workloads
 from reperf.systems.workloads import Flops
+from reperf.tables import IDENTITY, SUMMARY, table_of
 from reperf.text import count
 
 Item = TypeVar("Item")
 PublishedKey = tuple[str, str, int | None, str]
-CELL_KEY = [
-    *("suite", "system", "variant", "parallel", "servers", "batch_size_per_device"),
-    *("topology", "source"),
-]
+FEW_ROWS = 72
+"""The most cells of which the first screens show all device counts at once."""
 
 
 class Further(NamedTuple):
@@ -68,13 +80,29 @@ def _range_of(row: Row) -> str:
     return f"{number(row.speedup_low)} to {number(row.speedup_high)}"
 
 
+def _spread(row: Row, value: float) -> str:
+    """A number of the repeats' spread, which a single run has none of."""
+    return in_four_digits(value) if row.n > 1 else ABSENT
+
+
+def _interval_of(row: Row) -> str:
+    if pd.isna(row.ci_level):
+        return ABSENT
+    ends = f"{in_four_digits(row.ci_low)} to {in_four_digits(row.ci_high)}"
+    return f"{ends} ({percent(row.ci_level)})"
+
+
 FURTHER = (
-    Further("each", "Median a device", lambda row: number(row.per_device)),
+    Further("least", "Min", lambda row: _spread(row, row.throughput_min)),
+    Further("greatest", "Max", lambda row: _spread(row, row.throughput_max)),
+    Further("iqr", "IQR", lambda row: in_four_digits(row.throughput_iqr)),
+    Further("interval", "Interval of the median", _interval_of),
+    Further("each", "Median a device", lambda row: in_four_digits(row.per_device)),
     Further("range", "Speedup of single repeats", _range_of),
-    Further("step", "ms a step", lambda row: number(row.step_ms)),
+    Further("step", "ms a step", lambda row: in_four_digits(row.step_ms)),
     Further("flops", "FLOP utilisation", lambda row: percent(row.flop_utilisation)),
     Further("memory", "Peak memory", lambda row: memory(row.peak_memory, row.peak_memory_is)),
-    Further("energy", "J a sample", lambda row: number(row.joules_per_sample)),
+    Further("energy", "J a sample", lambda row: in_four_digits(row.joules_per_sample)),
     Further("load", "Other work", lambda row: percent(row.load)),
     Further("hosts", "Hosts", lambda row: row.hosts or ABSENT),
     Further("date", "Started", lambda row: day_and_time(row.date) if row.date else ABSENT),
@@ -82,45 +110,13 @@ FURTHER = (
 )
 
 
-@dataclass(frozen=True)
-class Rival:
-    """A cell compared with the fastest one of its topology."""
+class LoaderCost(NamedTuple):
+    """A cell beside that of its twin whose samples need no loader."""
 
     cell: CellView
-    share: float
-    """Its median divided by that of the fastest."""
-    verdict: Verdict
-
-
-@dataclass(frozen=True)
-class Ranking:
-    """The measured cells of one topology: the fastest, and the others by their medians."""
-
-    topology: str
-    fastest: CellView
-    others: tuple[Rival, ...]
-
-    @classmethod
-    def of(cls, topology: str, cells: list[CellView]) -> Self:
-        """Rank cells of one topology."""
-        fastest, *others = sorted(cells, key=lambda cell: -cell.row.throughput_median)
-        verdicts = compare([cell.throughputs for cell in others], fastest.throughputs)
-        best = fastest.row.throughput_median
-        rivals = (
-            Rival(cell, cell.row.throughput_median / best, verdict)
-            for cell, (verdict, _) in zip(others, verdicts, strict=True)
-        )
-        return cls(topology, fastest, tuple(rivals))
-
-    @property
-    def too_few(self) -> str:
-        """How many repeats could resolve all cells, if theirs are too few; "" if they suffice.
-
-        A hint, not a promise: cells whose repeats overlap stay unresolved.
-        """
-        fewest = min(cell.row.n for cell in (self.fastest, *(rival.cell for rival in self.others)))
-        needed = repeats_to_resolve(len(self.others))
-        return f"{needed} repeats could" if fewest < needed else ""
+    twin: CellView
+    ratio: Ratio
+    """Its throughput over the twin's."""
 
 
 class LooseTable(NamedTuple):
@@ -189,9 +185,8 @@ class SuiteView:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The kinds of figures to show: throughput alone if no series scales."""
-        counts = {cell.row.num_nodes * cell.row.devices_per_node for cell in self.measured}
-        return FIGURE_KINDS[:1] if len(counts) == 1 else FIGURE_KINDS
+        """The kinds of figures to show beside the panels: none if no series scales."""
+        return FIGURE_KINDS[1:] if len({panel.devices for panel in self.panels}) > 1 else ()
 
     @property
     def speedup(self) -> str:
@@ -232,14 +227,6 @@ class SuiteView:
         return len({_cropped_by_tensorflow(run) for run in runs if _reads_images(run)}) > 1
 
     @property
-    def by_series(self) -> dict[str, list[CellView]]:
-        """The cells of the table, by series."""
-        cells = defaultdict(list)
-        for cell in self.tried:
-            cells[cell.series].append(cell)
-        return dict(cells)
-
-    @property
     def runs(self) -> list[RunView]:
         return [run for cell in self.cells for run in cell.runs]
 
@@ -255,18 +242,39 @@ class SuiteView:
             return []
         return list(self.published_epochs.itertuples())
 
-    @property
-    def rankings(self) -> list[Ranking]:
-        """A ranking of each topology that has more than one cell."""
-        measured = defaultdict(list)
-        for cell in self.measured:
-            measured[cell.row.topology].append(cell)
-        return [Ranking.of(name, cells) for name, cells in measured.items() if len(cells) > 1]
+    @cached_property
+    def panels(self) -> list[Panel[CellView]]:
+        """The cells of each device count, compared with its fastest."""
+        return panels(self.cells)
 
     @property
-    def fastest(self) -> CellView | None:
-        """The cell with the highest throughput."""
-        return max(self.measured, key=lambda cell: cell.row.throughput_median, default=None)
+    def finding(self) -> str:
+        """One sentence with what the numbers say."""
+        return finding(self.panels)
+
+    @property
+    def compared(self) -> list[tuple[CellView, Rival[CellView] | None]]:
+        """The rows of the table: by device count, the fastest first; without a number, no rival."""
+        rows: list[tuple[CellView, Rival[CellView] | None]] = []
+        for panel in self.panels:
+            rows += [(rival.cell, rival) for rival in panel.ranked]
+            rows += [(cell, None) for cell in panel.missing]
+        return rows
+
+    @property
+    def scale(self) -> Scale:
+        """The axis of all its panels: the throughputs of runs over the fastest median."""
+        return Scale.of(
+            speed / panel.first.cell.speed
+            for panel in self.panels
+            for rival in panel.ranked
+            for speed in rival.cell.speeds
+        )
+
+    @property
+    def repeats(self) -> str:
+        """How many runs a median is of: "n = 7"; "" if nothing was measured."""
+        return repeats_of(pd.DataFrame({"n": [cell.row.n for cell in self.cells]}))
 
 
 @dataclass(frozen=True)
@@ -292,6 +300,11 @@ class Machine:
     names: tuple[str, ...]
 
     @property
+    def shown_names(self) -> str:
+        """Their names, of many the first."""
+        return ", ".join(self.names) if len(self.names) <= MOST_HOSTS else f"{self.names[0]}, ..."
+
+    @property
     def title(self) -> str:
         """Its GPUs, or else its CPU, and the number of such nodes."""
         gpus = self.host.gpus
@@ -315,8 +328,8 @@ class Context:
     config: Report
     records: tuple[RunRecord, ...]
     suites: tuple[SuiteView, ...]
-    published: tuple[PublishedTable, ...]
-    discrepancies: Mapping[DiscrepancyKind, list[Discrepancy]]
+    published: bool
+    """Whether the page of the published reports lies beside this one."""
     diagnosis: Diagnosis | None
     tables: tuple[str, ...]
     """The files that hold the numbers."""
@@ -324,6 +337,7 @@ class Context:
     limits: ClassVar[dict[str, float]] = {
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
+        "unusable": UNUSABLE,
         "scattered": WIDE - 1,
         "repeats": repeats_for_interval(),
         "overlap": LEAST_OVERLAP,
@@ -360,11 +374,56 @@ class Context:
 
     @property
     def marks(self) -> dict[str, int]:
-        """How many cells are bound by their loader, or were measured beside other work."""
-        counts = Counter(mark for cell in self.cells for mark in cell.marks)
-        return {
-            mark: counts[mark] for mark in ("bound by loader", "beside other work") if counts[mark]
+        """What is wrong with numbers, in words -> how many cells it is wrong with."""
+        wrong = {
+            "shared the machine with other work": "beside",
+            "waited for data": "bound_by_loader",
+            "scattered": "scattered",
+            "started from another loss": "stray",
         }
+        counts = {
+            said: sum(bool(getattr(cell, name)) for cell in self.cells)
+            for said, name in wrong.items()
+        }
+        return {said: number for said, number in counts.items() if number}
+
+    @property
+    def unusable(self) -> list[CellView]:
+        """The cells whose numbers are of no use; the one with the most other work first."""
+        cells = [cell for cell in self.cells if cell.unusable]
+        return sorted(cells, key=lambda cell: -cell.row.load)
+
+    def loader_costs(self, suite: SuiteView) -> list[LoaderCost]:
+        """The measured cells of a suite beside those of its twin with synthetic input.
+
+        Args:
+            suite: of this report; one with synthetic input has no twin.
+        """
+        synthetic = [one for one in self.suites if one.config.input == "synthetic"]
+        twins = {_alike(cell): cell for one in synthetic for cell in one.measured}
+        if suite in synthetic:
+            return []
+        pairs = [(cell, twins.get(_alike(cell))) for cell in suite.measured]
+        return [
+            LoaderCost(cell, twin, ratio(cell.speeds, twin.speeds)) for cell, twin in pairs if twin
+        ]
+
+    @property
+    def device_counts(self) -> dict[int, str]:
+        """The numbers of devices on which something was tried -> what people call them."""
+        titles = {panel.devices: panel.title for suite in self.suites for panel in suite.panels}
+        return {devices: titles[devices] for devices in sorted(titles)}
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether the panels of all device counts fit on the first screens."""
+        return sum(len(suite.tried) for suite in self.suites) <= FEW_ROWS
+
+    @property
+    def download(self) -> str:
+        """The cells as CSV with their marks, in base64."""
+        rows = [cell.row._asdict() | {"marks": "; ".join(cell.marks)} for cell in self.cells]
+        return b64encode(table_of(rows, [*SUMMARY, "marks"]).encode()).decode()
 
     @property
     def flops(self) -> dict[str, Flops]:
@@ -489,12 +548,9 @@ def gather(
     runs = defaultdict(list)
     for row in measurements.itertuples():
         record = by_log.get((row.source, row.log))
-        runs[_key(row)].append(RunView(row, record, usual.get(row.Index)))
+        runs[cell_of(row)].append(RunView(row, record, usual.get(row.Index)))
     nowhere = measurements[measurements["topology"] == ""]
     used = [run.record for views in runs.values() for run in views if run.record]
-    by_kind = defaultdict(list)
-    for discrepancy in discrepancies() if published else ():
-        by_kind[discrepancy.kind].append(discrepancy)
     return Context(
         config=config,
         records=tuple(used),
@@ -506,8 +562,7 @@ def gather(
             )
             if len(cells) or len(unplaced)
         ),
-        published=load_tables() if published else (),
-        discrepancies=dict(by_kind),
+        published=published,
         diagnosis=diagnosis,
         tables=tuple(tables),
     )
@@ -526,7 +581,7 @@ def _suite(
     usual_shape = load_workloads()[suite.workload].default_shape
     beside = published and suite.input != "synthetic" and suite.shape == usual_shape
     others = _published(suite, cells, unit) if beside else {}
-    records = [run.record for row in cells.itertuples() for run in runs[_key(row)]]
+    records = [run.record for row in cells.itertuples() for run in runs[cell_of(row)]]
     return SuiteView(
         config=suite,
         title=title_of(cells if len(cells) else unplaced),
@@ -536,7 +591,10 @@ def _suite(
             CellView(
                 row=row,
                 series=series,
-                runs=tuple(runs[_key(row)]),
+                throughputs=tuple(
+                    run.row.throughput for run in runs[cell_of(row)] if pd.notna(run.row.throughput)
+                ),
+                runs=tuple(runs[cell_of(row)]),
                 published=tuple(others.get(_published_key(row), ())),
             )
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
@@ -583,9 +641,10 @@ def _published_key(row: Row) -> PublishedKey:
     return row.system, row.variant, None if pd.isna(size) else int(size), row.topology
 
 
-def _key(row: Row) -> tuple[str, ...]:
-    """The key of a row's cell, in either table."""
-    return tuple(str(getattr(row, column)) for column in CELL_KEY)
+def _alike(cell: CellView) -> tuple[str, ...]:
+    """What a cell and its twin with synthetic input have in common."""
+    shared = [name for name in (*IDENTITY, "shape") if name != "suite"]
+    return tuple(str(getattr(cell.row, name)) for name in shared)
 
 
 def _framework(system: str, environment: Environment) -> str:

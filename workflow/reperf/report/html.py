@@ -1,18 +1,20 @@
 """The report as one HTML file that needs no network, no script and no second file.
 
-A small script of its own sorts and filters tables, and shows and hides the series of figures, where
-scripts may run.
+A small script of its own sorts and filters tables, and compares with any system in place of the
+fastest, where scripts may run.
 """
 
 import re
+from collections import defaultdict
+from itertools import product
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from markupsafe import Markup
 
-from reperf.drawing.figures import SERIES
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
+from reperf.measuring.statistics import rank_of_bound
+from reperf.published import discrepancies, load_tables
 from reperf.report.context import Context
 from reperf.report.pages import page_environment
 from reperf.text import printable, printable_lines
@@ -31,14 +33,39 @@ def render_html(context: Context, figures: Path, root: str = "") -> str:
         root: what leads from the page to the folder in which the paths of logs begin: "" or
             "../".
     """
-    environment = page_environment(block, finalize=_shown, autoescape=True)
-    return environment.get_template("report.html.j2").render(
-        report=context,
-        root=root,
+    bounds = {
+        f"{ours},{theirs}": rank_of_bound(ours, theirs)[0]
+        for panel in (panel for suite in context.suites for panel in suite.panels)
+        for ours, theirs in product({len(one.cell.throughputs) for one in panel.ranked}, repeat=2)
+    }
+    return _render("report.html.j2", figures, report=context, root=root, bounds=bounds)
+
+
+def render_published(figures: Path) -> str:
+    """The page of the published reports: their figures and tables, and where they disagree.
+
+    Args:
+        figures: folder that holds published/.
+    """
+    by_kind = defaultdict(list)
+    for discrepancy in discrepancies():
+        by_kind[discrepancy.kind].append(discrepancy)
+    return _render("published.html.j2", figures, tables=load_tables(), discrepancies=by_kind)
+
+
+def _render(template: str, figures: Path, **given: Any) -> str:  # noqa: ANN401 - for the template
+    environment = page_environment(block, difference, finalize=_shown, autoescape=True)
+    return environment.get_template(template).render(
+        **given,
         style=Markup(STYLE.read_text(encoding="utf-8")),
         script=Markup(SCRIPT.read_text(encoding="utf-8")),
         drawing=lambda stem, label: inline_svg(figures / f"{stem}.svg", stem, label),
     )
+
+
+def difference(ratio: float, unit: str = " %") -> str:
+    """How far a ratio is from 1: "−2.7 %", "+0.3 %"."""  # noqa: RUF002 - a minus is what it is
+    return f"{100 * (ratio - 1):+.1f}{unit}".replace("-", "\N{MINUS SIGN}")
 
 
 def block(text: str) -> Markup:
@@ -64,7 +91,6 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    text = re.sub(rf' id="{SERIES}/([^/"]*)/[^"]*"', _names_series, text)
     prefix = re.sub(r"\W", "-", name)
     text = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
     for colour, variable in THEME.items():
@@ -74,8 +100,3 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     return Markup('{} role="img" aria-label="{}">{}').format(
         Markup(opening), printable(label), Markup(rest)
     )
-
-
-def _names_series(series: re.Match[str]) -> str:
-    """The attribute by which the page's script finds the parts of a series."""
-    return Markup(' data-series="{}"').format(unquote(series[1]))

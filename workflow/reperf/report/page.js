@@ -26,27 +26,7 @@ function compare(a, b, direction) {
   return direction * (typeof a === "number" ? a - b : a.localeCompare(b));
 }
 
-// One body, and in each row the name of its series: rows can then stand in any order.
-function flatten(table) {
-  if (table.dataset.flat) return;
-  table.dataset.flat = "yes";
-  const body = document.createElement("tbody");
-  for (const group of [...table.tBodies]) {
-    const name = group.rows[0].cells[0];
-    name.rowSpan = 1;
-    name.scope = "row";
-    for (const row of [...group.rows]) {
-      if (row.cells[0] !== name) row.prepend(name.cloneNode(true));
-      row.dataset.place = body.rows.length;
-      body.append(row);
-    }
-    group.remove();
-  }
-  table.append(body);
-}
-
 function sort(table, header) {
-  flatten(table);
   const first = header.classList.contains("n") ? "descending" : "ascending";
   const second = first === "ascending" ? "descending" : "ascending";
   const next = { [first]: second, [second]: "" }[header.getAttribute("aria-sort")] ?? first;
@@ -60,6 +40,7 @@ function sort(table, header) {
 }
 
 for (const table of document.querySelectorAll("table.sortable")) {
+  [...table.tBodies[0].rows].forEach((row, place) => (row.dataset.place = place));
   for (const header of table.tHead.rows[0].cells) {
     const button = document.createElement("button");
     button.type = "button";
@@ -73,8 +54,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   filter.placeholder = "Show rows with ...";
   filter.setAttribute("aria-label", "Show only rows with these words");
   filter.addEventListener("input", () => {
-    flatten(table);
-    const words = filter.value.toLowerCase().split(/\s+/);
+      const words = filter.value.toLowerCase().split(/\s+/);
     for (const row of table.tBodies[0].rows) {
       const text = row.textContent.toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
@@ -83,29 +63,81 @@ for (const table of document.querySelectorAll("table.sortable")) {
   table.closest(".wide").before(filter);
 }
 
-// What is drawn for a series in a colour of its own, not in one of the page's.
-const COLOURED = '[style*="fill: #"]';
+// Whom the panels compare with, and a link to the view.
+const form = document.querySelector("form.view");
+const select = document.createElement("select");
+const bounds = JSON.parse(form?.dataset.bounds ?? "{}");
+const difference = (ratio, unit = " %") => `${ratio < 1 ? "\u2212" : "+"}${Math.abs(100 * (ratio - 1)).toFixed(1)}${unit}`;
+const median = (sorted, mean = (a, b) => (a + b) / 2) => {
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : mean(sorted[half - 1], sorted[half]);
+};
+const geometric = (a, b) => Math.sqrt(a * b);
+const copies = (parts) => [...parts].map((part) => part.cloneNode(true));
+const speedsOf = (row) => [...row.querySelectorAll("circle")].map((dot) => Number(dot.dataset.speed)).sort((a, b) => a - b);
 
-// The boxes above a suite's figures.
-for (const figures of document.querySelectorAll(".figures")) {
-  const parts = Map.groupBy(figures.querySelectorAll("[data-series]"), (part) => part.dataset.series);
-  if (parts.size < 2) continue;
-  const boxes = document.createElement("fieldset");
-  boxes.className = "columns series";
-  const legend = document.createElement("legend");
-  legend.textContent = "Show in the figures";
-  boxes.append(legend);
-  for (const [name, drawn] of parts) {
-    const box = document.createElement("input");
-    box.type = "checkbox";
-    box.checked = true;
-    box.style.accentColor = drawn.map((part) => part.querySelector(COLOURED)?.style.fill).find(Boolean) ?? "";
-    box.addEventListener("change", () => {
-      for (const part of drawn) part.style.display = box.checked ? "" : "none";
-    });
-    const label = document.createElement("label");
-    label.append(box, name);
-    boxes.append(label);
+// One panel beside a system: as reperf.measuring.statistics.ratio, of each row to that system's.
+function relate(panel, base, low, high) {
+  const theirs = speedsOf(base);
+  const place = (share) => `${((100 * (share - low)) / (high - low)).toFixed(2)}%`;
+  for (const drawing of panel.querySelectorAll("svg")) {
+    const [kept, ...others] = drawing.querySelectorAll("line, text");
+    for (const other of others) other.remove();
+    for (const side of ["x", "x1", "x2"]) if (kept?.hasAttribute(side)) kept.setAttribute(side, place(1));
+    if (kept?.nodeName === "text") kept.textContent = "100 %";
   }
-  figures.before(boxes);
+  for (const row of panel.querySelectorAll("tr[data-series]")) {
+    const ours = speedsOf(row);
+    const ratios = ours.flatMap((one) => theirs.map((other) => one / other)).sort((a, b) => a - b);
+    const rank = bounds[`${ours.length},${theirs.length}`];
+    const [least, most] = rank ? [ratios[rank - 1], ratios[ratios.length - rank]] : [];
+    for (const dot of row.querySelectorAll("circle")) dot.setAttribute("cx", place(dot.dataset.speed / median(theirs)));
+    const spoilt = row.classList.contains("unusable");
+    const sure = row === base || (rank && !spoilt && (least > 1 || most < 1));
+    row.className = `${sure ? "" : "unsure"} ${spoilt ? "unusable" : ""}`;
+    const cell = row.querySelector(".ratio");
+    const small = document.createElement("small");
+    small.textContent = rank ? `${difference(least, "")} to ${difference(most)}` : "untested";
+    cell.replaceChildren(...(row === base ? ["the base"] : [`${difference(median(ratios, geometric))} `, small]));
+    row.querySelector("rect")?.remove();
+  }
+}
+
+function showView() {
+  const chosen = form.querySelector(":checked")?.value ?? "all";
+  const base = select.value;
+  form.querySelector("a").href = `#view:${chosen}:${encodeURIComponent(base)}`;
+  for (const article of document.querySelectorAll("article.finding")) {
+    const panels = [...article.querySelectorAll("table.panel")];
+    for (const panel of panels) if (panel.asMade) panel.replaceChildren(...copies(panel.asMade));
+    if (!base) continue;
+    const pairs = panels.map((panel) => [panel, [...panel.querySelectorAll("tr[data-series]")].find((row) => row.dataset.series === base)]);
+    const there = pairs.filter(([, row]) => row);
+    const shares = there.flatMap(([panel, row]) => [...panel.querySelectorAll("circle")].map((dot) => dot.dataset.speed / median(speedsOf(row))));
+    const [low, high] = [Math.min(...shares, 1), Math.max(...shares, 1)];
+    const margin = 0.05 * (high - low || 0.1);
+    for (const [panel, row] of there) {
+      panel.asMade ??= copies(panel.children);
+      relate(panel, row, low - margin, high + margin);
+    }
+  }
+}
+
+if (form) {
+  const names = new Set([...document.querySelectorAll("tr[data-series]")].map((row) => row.dataset.series));
+  for (const name of ["", ...names]) select.add(new Option(name || "the fastest", name));
+  const label = document.createElement("label");
+  label.append("Relative to ", select);
+  const link = document.createElement("a");
+  link.textContent = "Link to this view";
+  if (names.size > 1) form.append(label);
+  form.append(link);
+  const named = /^#view:(\w+):(.*)$/.exec(location.hash);
+  if (named) {
+    const chosen = document.getElementById(`devices-${named[1]}`);
+    if (chosen) chosen.checked = true;
+    select.value = decodeURIComponent(named[2]);
+  }
+  form.addEventListener("change", showView);
+  showView();
 }

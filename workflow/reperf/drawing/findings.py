@@ -1,0 +1,356 @@
+"""What the numbers of a suite say: who is fastest, by how much, how sure; and what spoils them.
+
+The page, the figures and the tables for papers take their words and their marks from here.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Generic, Literal, TypeVar
+
+import pandas as pd
+
+from reperf.drawing.labels import series_of
+from reperf.measuring.statistics import WIDE, Ratio, compare, ratio, repeats_to_resolve
+from reperf.printed import ABSENT, in_four_digits, percent, sharing
+from reperf.tables import CELL
+from reperf.text import count
+
+Row = Any
+"""A row of a table, as pandas' itertuples gives it."""
+
+BOUND_BY_LOADER = 0.05
+"""The share of its time beyond which a cell that waited for data was bound by its loader."""
+BESIDE = 0.05
+"""The share of the CPUs' time beyond which a cell was measured beside other work."""
+UNUSABLE = 0.25
+"""The share of the CPUs' time beyond which other work leaves a number that nobody can use."""
+
+NOT_USABLE = "not usable"
+"""How the mark of such a cell begins."""
+
+TIMES = 1.5
+"""From this ratio on, a lead is said as "1.7 times as fast", below it as "3 % ahead"."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell that is compared with others."""
+
+    row: Row
+    """Of summary.csv."""
+    series: str
+    throughputs: tuple[float, ...]
+    """Of the runs that gave one."""
+
+    @property
+    def measured(self) -> bool:
+        return bool(pd.notna(self.row.throughput_median))
+
+    @property
+    def bound_by_loader(self) -> bool:
+        """Whether training waited for data for more than a trifle of its time."""
+        waited = pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
+        return bool(self.measured and waited)
+
+    @property
+    def beside(self) -> bool:
+        """Whether other work took more than a trifle of its machine while it was measured."""
+        loaded = pd.notna(self.row.load) and self.row.load > BESIDE
+        on_gpus = pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0
+        return bool(self.measured and (loaded or on_gpus))
+
+    @property
+    def unusable(self) -> bool:
+        """Whether other work took so much of its machine that its number is of no use."""
+        return bool(self.measured and pd.notna(self.row.load) and self.row.load > UNUSABLE)
+
+    @property
+    def scattered(self) -> bool:
+        """Whether its repeats, or the baseline's, scatter so much that its speedup says nothing."""
+        row = self.row
+        return bool(pd.notna(row.speedup_low) and row.speedup_high > WIDE * row.speedup_low)
+
+    @property
+    def marks(self) -> list[str]:
+        """What to know before reading its number, in a few words each; the worst first."""
+        marks = {
+            f"{NOT_USABLE}: {percent(self.row.load)} other work": self.unusable,
+            "beside other work": self.beside and not self.unusable,
+            "scattered": self.scattered,
+            "bound by loader": self.bound_by_loader,
+        }
+        return [mark for mark, holds in marks.items() if holds]
+
+    def speed_of(self, throughput: float) -> float:
+        """A throughput; of a unit that counts time, such as ms/iteration, its inverse."""
+        return throughput if self.row.unit.endswith("/s") else 1 / throughput
+
+    @property
+    def speeds(self) -> list[float]:
+        """Those of its runs; where they are not known, that of its median."""
+        return [*map(self.speed_of, self.throughputs or [self.row.throughput_median])]
+
+    @property
+    def speed(self) -> float:
+        """Their median."""
+        return median(self.speeds)
+
+
+Compared = TypeVar("Compared", bound=Entry)
+
+Verdict = Literal["fastest", "leads", "alone", "slower", "cannot be told", "untested"]
+
+
+@dataclass(frozen=True)
+class Rival(Generic[Compared]):
+    """A measured cell, compared with the fastest one of its device count."""
+
+    cell: Compared
+    ratio: Ratio
+    """To the fastest."""
+    verdict: Verdict
+    """fastest: all others are slower for sure. leads: the highest median, and no more is sure.
+    alone: nothing else was measured."""
+
+    @property
+    def said(self) -> str:
+        """The verdict, or the ratio to the fastest with its interval: "97.3 % (96.9 to 97.7 %)"."""
+        if self.verdict in ("fastest", "leads", "alone"):
+            return ABSENT if self.verdict == "alone" else self.verdict
+        text = percent(self.ratio.estimate)
+        if self.ratio.low is not None and self.ratio.high is not None:
+            text += f" ({100 * self.ratio.low:.1f} to {percent(self.ratio.high)})"
+        return text if self.sure else f"{text} ?"
+
+    @property
+    def sure(self) -> bool:
+        """Whether its place is: the fastest, slower than that, or the only one."""
+        return self.verdict in ("fastest", "slower", "alone")
+
+
+@dataclass(frozen=True)
+class Panel(Generic[Compared]):
+    """The cells of one device count: the measured ones by their speed, and the others."""
+
+    ranked: tuple[Rival[Compared], ...]
+    missing: tuple[Compared, ...]
+
+    @property
+    def _row(self) -> Row:
+        return self.ranked[0].cell.row if self.ranked else self.missing[0].row
+
+    @property
+    def topology(self) -> str:
+        return str(self._row.topology)
+
+    @property
+    def devices(self) -> int:
+        return int(self._row.num_nodes) * int(self._row.devices_per_node)
+
+    @property
+    def title(self) -> str:
+        """What people call it: "16 GPUs on 2 nodes"."""
+        return topology_in_words(self._row)
+
+    @property
+    def size(self) -> str:
+        """Its number of devices, without nodes: "16 GPUs"."""
+        return " ".join(self.title.split()[:2])
+
+    @property
+    def first(self) -> Rival[Compared]:
+        return self.ranked[0]
+
+    @property
+    def second(self) -> Rival[Compared]:
+        return self.ranked[1]
+
+    @property
+    def load(self) -> float:
+        """The most that other work took while one of its unusable cells was measured; 0 if none."""
+        loads = (one.cell.row.load for one in self.ranked if one.cell.unusable)
+        return float(max(loads, default=0))
+
+
+def topology_in_words(row: Row) -> str:
+    """A row's topology as people say it: "16 GPUs on 2 nodes", "3 devices share 2 CPUs"."""
+    devices = int(row.num_nodes) * int(row.devices_per_node)
+    named = count(devices, "GPU" if row.device == "cuda" else "device")
+    return sharing(row) or (f"{named} on {row.num_nodes} nodes" if row.num_nodes > 1 else named)
+
+
+def cell_of(row: Row) -> tuple[str, ...]:
+    """What a row's cell is told by, in either table."""
+    return tuple(str(getattr(row, column)) for column in CELL)
+
+
+def entries_of(cells: pd.DataFrame, measurements: pd.DataFrame | None = None) -> list[Entry]:
+    """The cells of a suite, with the throughputs of their runs as far as they are known.
+
+    Args:
+        cells: the suite's rows of summary.csv.
+        measurements: its rows of measurements.csv.
+    """
+    runs: dict[tuple[str, ...], list[float]] = defaultdict(list)
+    for run in () if measurements is None else measurements.itertuples():
+        if pd.notna(run.throughput):
+            runs[cell_of(run)].append(run.throughput)
+    named = zip(cells.itertuples(), series_of(cells), strict=True)
+    return [Entry(row, series, tuple(runs[cell_of(row)])) for row, series in named]
+
+
+def panels(cells: Iterable[Compared]) -> list[Panel[Compared]]:
+    """A panel for each device count that was tried, the fewest devices first.
+
+    Args:
+        cells: of one suite.
+    """
+    groups: dict[tuple[Any, ...], list[Compared]] = defaultdict(list)
+    tried = [cell for cell in cells if cell.row.status != "unsupported"]
+    for cell in tried:
+        row = cell.row
+        devices = int(row.num_nodes) * int(row.devices_per_node)
+        groups[devices, int(row.num_nodes), sharing(row), row.unit].append(cell)
+    return [_panel(groups[key]) for key in sorted(groups)]
+
+
+def finding(shown: Sequence[Panel[Any]]) -> str:
+    """One sentence with what a suite's panels say, and only as strong as they are.
+
+    It names a fastest cell only if the rank test tells all others of its device count from it, and
+    other work took no larger part of the machine.
+    """
+    measured = [panel for panel in shown if panel.ranked]
+    compared = [panel for panel in measured if len(panel.ranked) > 1]
+    if not measured:
+        return "Nothing was measured."
+    if not compared:
+        return _alone(measured[-1])
+    if all(panel.load for panel in compared):
+        load = max(panel.load for panel in compared)
+        return f"No finding: other work took up to {100 * load:.0f} % of the machine."
+    outcomes: dict[str, list[Panel[Any]]] = defaultdict(list)
+    for panel in compared:
+        outcomes[_outcome(panel)].append(panel)
+    last, clauses = compared[-1], []
+    for outcome, where in outcomes.items():
+        all_sizes = "any size" if outcome.startswith("no ") else "every size"
+        on_all = len(where) == len(shown) > 1
+        clauses.append(f"{outcome} on {all_sizes if on_all else _sizes(where)}")
+        if where == [last] and not last.load:
+            clauses[-1] += f"{',' if outcome == _wins(last) else ':'} {_detail(last)}"
+    if outcomes[_outcome(last)] != [last] and not last.load:
+        clauses.append(f"on {last.size} {_detail(last)}")
+    text = "; ".join(clauses)
+    return f"{text[0].upper()}{text[1:]}."
+
+
+def lead(over: Ratio) -> str:
+    """By how much a cell is ahead, with the interval: "3 % ahead of it (2.7 to 3.4 %)"."""
+    times = over.estimate >= TIMES
+    unit = "" if times else " %"
+    found, low, high = (
+        "" if end is None else _short(end, 3) if times else _short(100 * (end - 1), 2)
+        for end in over[:3]
+    )
+    text = f"{found} times as fast as {{}}" if times else f"{found} % ahead of {{}}"
+    return f"{text} ({low} to {high}{unit})" if low else text
+
+
+def _short(value: float, digits: int, sign: str = "") -> str:
+    """A number in so many digits, or more before its point: "2.4", "120"."""
+    return f"{value:{sign}.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:{sign}.0f}"
+
+
+def _panel(cells: list[Compared]) -> Panel[Compared]:
+    measured = [cell for cell in cells if cell.measured]
+    measured.sort(key=lambda cell: -cell.speed)
+    missing = tuple(cell for cell in cells if not cell.measured)
+    if not measured:
+        return Panel((), missing)
+    best, *others = measured
+    tests = compare([cell.speeds for cell in others], best.speeds)
+    fewest = min(len(cell.speeds) for cell in measured)
+    unsure: Verdict = "cannot be told"
+    if others and fewest < repeats_to_resolve(len(others)):
+        unsure = "untested"
+    spoilt = any(cell.unusable for cell in measured)
+    verdicts: list[Verdict] = [
+        test if test == "slower" and not spoilt else unsure for test, _ in tests
+    ]
+    sure = all(verdict == "slower" for verdict in verdicts)
+    first: Verdict = "alone" if not others else "fastest" if sure else "leads"
+    ranked = [
+        Rival(cell, ratio(cell.speeds, best.speeds), verdict)
+        for cell, verdict in zip(measured, [first, *verdicts], strict=True)
+    ]
+    return Panel(tuple(ranked), missing)
+
+
+def _wins(panel: Panel[Any]) -> str:
+    return f"{panel.first.cell.series} is fastest"
+
+
+def _outcome(panel: Panel[Any]) -> str:
+    """What a panel with rivals says, without a place."""
+    if panel.load:
+        return "other work spoils the numbers"
+    if panel.first.verdict == "fastest":
+        return _wins(panel)
+    untested = any(one.verdict == "untested" for one in panel.ranked)
+    return "no clear winner yet" if untested else "no clear winner"
+
+
+def _sizes(where: Sequence[Panel[Any]]) -> str:
+    """The device counts of some panels: "1, 8 and 16 GPUs"."""
+    *before, last = where
+    if not before:
+        return last.size
+    return f"{', '.join(str(panel.devices) for panel in before)} and {last.size}"
+
+
+def _detail(panel: Panel[Any]) -> str:
+    """By how much the fastest of a panel is ahead of the next, and how sure that is."""
+    first, second = panel.first.cell, panel.second.cell
+    ahead = lead(ratio(first.speeds, second.speeds)).format(second.series)
+    if panel.first.verdict == "fastest":
+        return ahead
+    unsure = [one.cell.series for one in panel.ranked if one.verdict != "slower"][1:]
+    if panel.second.verdict == "cannot be told" or len(unsure) < len(panel.ranked) - 1:
+        if len(unsure) > 1:
+            return f"{first.series} cannot be told from {len(unsure)} others"
+        return f"{first.series} cannot be told from {unsure[0]}{_within(panel)}"
+    repeats = min(len(one.cell.speeds) for one in panel.ranked)
+    needed = repeats_to_resolve(len(panel.ranked) - 1)
+    if repeats == 1:
+        return f"{first.series} is {ahead} in one run each; {needed} repeats would test it"
+    overlap = "do not overlap" if max(second.speeds) < min(first.speeds) else "overlap"
+    repeats_said = f"their {repeats} repeats {overlap}, and {needed} repeats would test it"
+    return f"{first.series} is {ahead}; {repeats_said}"
+
+
+def _within(panel: Panel[Any]) -> str:
+    """Between what the fastest lies against the next: " (−0.7 to +0.9 %)"; "" without one."""  # noqa: RUF002
+    low, high = ratio(panel.first.cell.speeds, panel.second.cell.speeds)[1:3]
+    if low is None or high is None:
+        return ""
+    ends = " to ".join(_short(100 * (end - 1), 2, "+") for end in (low, high))
+    return f" ({ends} %)".replace("-", "\N{MINUS SIGN}")
+
+
+def _alone(panel: Panel[Any]) -> str:
+    """What a suite of one series says: how fast it is on the most devices, and its speedup."""
+    cell = panel.first.cell
+    if cell.unusable:
+        return f"No finding: other work took up to {100 * cell.row.load:.0f} % of the machine."
+    text = f"{cell.series}: {in_four_digits(cell.row.throughput_median)} {cell.row.unit}"
+    text += f" on {panel.size}"
+    if pd.notna(cell.row.speedup) and cell.row.topology != cell.row.baseline:
+        over = cell.row.baseline
+        scattered = "; its repeats scatter too much for a speedup"
+        text += (
+            scattered if cell.scattered else f", {cell.row.speedup:.3g} times as fast as on {over}"
+        )
+    return f"{text}."
