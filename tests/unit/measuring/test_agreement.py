@@ -2,7 +2,7 @@
 
 import pandas as pd
 import pytest
-from reperf.measuring.agreement import initial_loss_outliers
+from reperf.measuring.statistics import initial_loss_outliers
 
 
 def table(*losses: float | None, **same: object) -> pd.DataFrame:

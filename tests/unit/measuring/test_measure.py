@@ -13,8 +13,8 @@ import pytest
 from reperf.config import Window
 from reperf.files import sha256
 from reperf.logs.formats import mllog
-from reperf.measuring.log_sources import measure_suite
 from reperf.measuring.measure import Measurement, Method, measure_log
+from reperf.measuring.suite_rows import measure_suite
 from reperf.records.run_record import LARGEST_RECORD
 from reperf.tables import MEASUREMENTS
 from trainers.contract.flags import parse_flags
@@ -31,7 +31,7 @@ Change = Callable[[list[str]], list[str]]
 def measured(lines: list[str], method: Method = Method(), **facts: object) -> list[Measurement]:  # noqa: B008
     text = "".join(line + "\n" for line in lines).encode()
     known = [("the run record", facts.items())]
-    return [one for one, *_ in measure_log("log", io.BytesIO(text), method, told=known)]
+    return [one for one, *_ in measure_log("log", io.BytesIO(text), method, sources=known)]
 
 
 def only(lines: list[str], *method: Method, **facts: object) -> Measurement:
@@ -157,8 +157,8 @@ def test_labels_tell_the_lines_of_one_rank_from_those_of_another():
             "mean 32 images a step, the global batch is 16 und",
         ),
         # Nothing on Earth is so fast, so slow, or so large.
-        (of_window(5e-324), "1600 samples in 4.94066e-324 s are no speed that any training has"),
-        (of_window(9e17), "1600 samples in 9e+17 s are no speed that any training has"),
+        (of_window(5e-324), "implausible throughput: 1600 samples in 4.94066e-324 s"),
+        (of_window(9e17), "implausible throughput: 1600 samples in 9e+17 s"),
         (
             replaced('size", "value": 16', f'size", "value": {10**30}'),
             "batch by the log is above 1e+15",

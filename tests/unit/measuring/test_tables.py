@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from reperf.config import Cell, topology_shape
 from reperf.errors import ReperfError
 from reperf.logs.facts import Facts
-from reperf.measuring.answer import Answer
-from reperf.measuring.log_sources import row_of
 from reperf.measuring.measure import Measurement
+from reperf.measuring.request import RunResult
+from reperf.measuring.suite_rows import row_of
 from reperf.measuring.summary import summarise
 from reperf.tables import (
     MEASUREMENTS,
@@ -33,8 +33,8 @@ def row(repeat: int, throughput: float | None, topology: str = "1n1g", **more: s
     run = RUN.model_copy(update={"repeat": repeat, "topology": topology})
     status = more.pop("status", "ok" if throughput else "failed")
     measured = Measurement("log", "mllog", "ok", throughput=throughput, method="window", **more)
-    answer = Answer(measured, Facts(), planned=run, digest="0" * 64)
-    return row_of(SUITE, answer) | {"status": status}
+    result = RunResult(measured, Facts(), planned=run, digest="0" * 64)
+    return row_of(SUITE, result) | {"status": status}
 
 
 def written(folder: Path, rows: list[dict], columns: list[str] = MEASUREMENTS) -> Path:

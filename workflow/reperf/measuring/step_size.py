@@ -13,8 +13,8 @@ from typing import Any
 from reperf.logs.checks import Refused
 from reperf.logs.facts import Facts
 from reperf.logs.format import Format
+from reperf.measuring.counts import ANY, per_second, unit_of
 from reperf.measuring.intervals import COARSEST, Interval, check_evaluations
-from reperf.measuring.units import ANY, per_second, unit_of
 
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""

@@ -11,8 +11,8 @@ import pandas as pd
 from reperf.config import Cell
 from reperf.errors import ReperfError
 from reperf.measuring import SUMMED
+from reperf.measuring.counts import per_second, unit_of
 from reperf.measuring.statistics import efficiency, speedup, speedup_range, spread
-from reperf.measuring.units import per_second, unit_of
 from reperf.systems import load_workloads, read_shape
 from reperf.tables import CELL, SETTING, SUMMARY
 

@@ -21,7 +21,7 @@ from reperf.machine import (
     check_memory,
     resolve,
 )
-from reperf.measuring.log_sources import check_sources
+from reperf.measuring.suite_rows import check_sources
 from reperf.plans.plan_files import SetPlan
 from reperf.text import printable
 

@@ -18,15 +18,15 @@ from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
-from reperf.measuring.agreement import initial_loss_outliers
+from reperf.measuring.async_trainers import LEAST_OVERLAP
 from reperf.measuring.statistics import (
     WIDE,
     Verdict,
     compare,
+    initial_loss_outliers,
     repeats_for_interval,
     repeats_to_resolve,
 )
-from reperf.measuring.together import LEAST_OVERLAP
 from reperf.printed import ABSENT, day_and_time, memory, number, percent
 from reperf.published import (
     PublishedTable,

@@ -14,7 +14,7 @@ from reperf.logs.facts import Facts
 from reperf.logs.logged_runs import LoggedRun
 
 
-def check_as_planned(run: LoggedRun, facts: Facts) -> None:
+def check_complete(run: LoggedRun, facts: Facts) -> None:
     """Check the lines of a run against its labels and its plan, as far as these are known.
 
     After the window, lines may be missing where they were not read.

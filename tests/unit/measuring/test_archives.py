@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from reperf.measuring.answer import Question
-from reperf.measuring.found_logs import answers
-from reperf.measuring.log_archives import NESTED
+from reperf.measuring.archives import MOST_MEMBERS, open_archive
+from reperf.measuring.found_logs import NESTED, measure_paths
 from reperf.measuring.measure import Method
-from reperf.measuring.safe_archive import MOST_MEMBERS, open_archive
+from reperf.measuring.request import MeasureRequest
 
 from tests.helpers.refusal import refused_in_one_line
 
@@ -70,7 +69,7 @@ def why_refused(path: Path) -> str:
 
 
 def measured(path: Path) -> list:
-    return [one.measured for one in answers([path], Question(Method()))]
+    return [one.measured for one in measure_paths([path], MeasureRequest(Method()))]
 
 
 def speeds(path: Path) -> list[float | None]:

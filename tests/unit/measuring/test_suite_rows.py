@@ -12,7 +12,7 @@ from reperf.files import sha256
 from reperf.logs.configured import facts_of_configuration, variant_said
 from reperf.logs.facts import Facts
 from reperf.measuring.found_logs import files_of
-from reperf.measuring.log_sources import check_sources, measure_suite
+from reperf.measuring.suite_rows import check_sources, measure_suite
 from reperf.measuring.summary import summarise
 from reperf.report import html
 from reperf.report.context import gather
