@@ -92,14 +92,10 @@ def measure(
         include_unrecognised=True,
     )
     results = measure_paths(files, request, processes or len(os.sched_getaffinity(0)))
-    measured = [result.measured for result in results]
-    columns = {
-        field.name: pd.Series(
-            [getattr(run, field.name) for run in measured], dtype=_type_of(field.type)
-        )
-        for field in fields(Measurement)
-    }
-    return pd.DataFrame(columns)
+    columns = [field.name for field in fields(Measurement)]
+    return pd.DataFrame([vars(result.measured) for result in results], columns=columns).astype(
+        {field.name: _type_of(field.type) for field in fields(Measurement)}
+    )
 
 
 def rank(measurements: pd.DataFrame | Path | str) -> pd.DataFrame:

@@ -2,7 +2,6 @@
 
 import pandas as pd
 import pytest
-from reperf.measuring.statistics import initial_loss_outliers
 
 from tests.helpers.step_logs import BOOTED, stamped, step, step_log
 from tests.unit.logs.asking import measure_one, measure_written
@@ -86,17 +85,6 @@ def test_a_window_is_measured_up_to_each_threshold_and_refused_beyond_it(
 ):
     assert reason_of(inside) == ""
     assert why in reason_of(outside)
-
-
-@pytest.mark.parametrize(
-    ("precision", "inside", "outside"), [("fp32", 0.99e-3, 1.01e-3), ("amp", 0.99e-2, 1.01e-2)]
-)
-def test_first_losses_agree_up_to_the_rounding_of_their_precision(precision, inside, outside):
-    run = {"suite": "s", "batch_size_per_device": 4, "topology": "1n1g", "repeat": 1}
-    run |= {"source": "", "precision": precision, "status": "ok"}
-    for off, found in ((inside, {}), (outside, {2: 7.2})):
-        runs = pd.DataFrame([run | {"start_loss": loss} for loss in (7.2, 7.2, 7.2 + off)])
-        assert initial_loss_outliers(runs).to_dict() == found
 
 
 @pytest.mark.parametrize(

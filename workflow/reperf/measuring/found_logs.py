@@ -36,7 +36,7 @@ from reperf.measuring.request import MeasureRequest, RunResult, drop_non_logs, r
 from reperf.member_names import CELLS, CONFIG, MANIFEST
 from reperf.records.run_record import LARGEST_RECORD, RunRecord
 from reperf.systems import load_workloads
-from reperf.text import natural
+from reperf.text import natural_sort_key
 
 WORTH_PROCESSES = 1 << 26
 """Bytes below which a second process takes longer to start than it saves."""
@@ -214,7 +214,7 @@ def _of_archived(
         except DAMAGE as error:
             why = f"damaged in the archive: {error}"
             results.append([refused(name, "unreadable", why, request)])
-    return sorted(results, key=lambda some: natural(some[0].measured.log if some else ""))
+    return sorted(results, key=lambda some: natural_sort_key(some[0].measured.log if some else ""))
 
 
 def _recorded(files: Mapping[str, ArchivedFile]) -> _Recorded:

@@ -15,7 +15,7 @@ from reperf.errors import ReperfError
 from reperf.logs.checks import Refused
 from reperf.logs.log_file import LogFile
 from reperf.logs.recognise import NOT_READ, recognise
-from reperf.text import natural
+from reperf.text import natural_sort_key
 
 MOST_ENTRIES = 100_000
 """Files and folders below a folder of logs; looking at so many takes a second."""
@@ -132,4 +132,4 @@ def files_below(folder: Path) -> list[Path]:
             )
         paths = (os.path.join(current, name) for name in names)  # noqa: PTH118 - see below
         files += [Path(path) for path in paths if os.path.isfile(path)]  # noqa: PTH113 - never raises
-    return sorted(files, key=lambda file: natural(str(file)))
+    return sorted(files, key=lambda file: natural_sort_key(str(file)))

@@ -25,7 +25,7 @@ from reperf.member_names import fault_of_name, shown
 from reperf.records.cell_key import key_of
 from reperf.records.run_record import RunRecord
 from reperf.systems import load_workloads, written_shape
-from reperf.text import natural, printable
+from reperf.text import natural_sort_key, printable
 from reperf.values import FILLED_IN, NOT_FILLED_IN
 
 Row = dict[str, object]
@@ -278,7 +278,7 @@ def _sort_key(row: Row) -> tuple[Any, ...]:
     """The sort key of a row among those of its source: small topologies first."""
     size = row["num_nodes"] or 0, row["devices_per_node"] or 0
     batch = row["batch_size_per_device"] or 0
-    return row["system"], row["variant"] or "", batch, size, natural(str(row["log"]))
+    return row["system"], row["variant"] or "", batch, size, natural_sort_key(str(row["log"]))
 
 
 def _verdict(suite: Suite, result: RunResult, placed: bool) -> tuple[str, str]:

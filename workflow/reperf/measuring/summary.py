@@ -90,16 +90,16 @@ def _measured(runs: pd.DataFrame) -> dict[str, Any]:
     row |= {"status": status, "reason": reason, "n": len(good)}
     row |= _origin(runs) | {
         # The load before the run, where it could not be sampled during the run.
-        "load": _greatest(runs["load_during"].fillna(runs["load_before"])),
-        "gpu_processes": _greatest(runs["gpu_processes"]),
-        "shared_cpus": _greatest(runs["shared_cpus"]),
+        "load": runs["load_during"].fillna(runs["load_before"]).max(),
+        "gpu_processes": runs["gpu_processes"].max(),
+        "shared_cpus": runs["shared_cpus"].max(),
     }
     if len(good):
         row |= spread([float(value) for value in good["throughput"]])
         row |= {
             "method": first["method"],
-            "waited": _median(good["waited"].dropna()),
-            "also_median": _median(good["also_throughput"].dropna()),
+            "waited": _median(good["waited"]),
+            "also_median": _median(good["also_throughput"]),
             "also_unit": first["also_unit"],
             **_rates(good, row),
         }
@@ -131,18 +131,17 @@ def _rates(good: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         samples = samples.mask(together, known)
         own = samples / devices / good["global_batch"].astype(float)
         iterations = iterations.mask(together, own)
-    step = _median((1000 * good["seconds"] / iterations).dropna())
     of_sample = load_workloads()[row["workload"]].flops_at(read_shape(row["shape"]))
     used = samples / good["seconds"] / good["matrix_rate"] * ((of_sample or nan) / devices)
     # Devices that share CPUs have no part of their own that a rate would be of.
     own = not _shares(row)
     return {
         "per_device": row["throughput_median"] / devices if own else None,
-        "step_ms": step,
-        "flop_utilisation": _median(used.dropna()) if own else None,
-        "peak_memory": _greatest(good["peak_memory"]),
+        "step_ms": _median(1000 * good["seconds"] / iterations),
+        "flop_utilisation": _median(used) if own else None,
+        "peak_memory": good["peak_memory"].max(),
         "peak_memory_is": " ".join(dict.fromkeys(filter(None, good["peak_memory_is"]))),
-        "joules_per_sample": _median((good["joules"] / samples).dropna()),
+        "joules_per_sample": _median(good["joules"] / samples),
         "stage_memory": _greatest_of_stages(good["stage_memory"]),
         "epoch_seconds": _epoch_seconds(good, row),
     }
@@ -166,13 +165,9 @@ def _epoch_seconds(good: pd.DataFrame, row: dict[str, Any]) -> float | None:
     return known.epoch // batch * batch / row["throughput_median"]
 
 
-def _greatest(values: pd.Series) -> float | int | None:
-    known = values.dropna()
-    return known.max() if len(known) else None
-
-
 def _median(values: pd.Series) -> float | None:
-    return float(values.median()) if len(values) else None
+    known = values.dropna()  # of none at all, numpy warns
+    return float(known.median()) if len(known) else None
 
 
 def _verdict(runs: pd.DataFrame) -> tuple[str, str]:
