@@ -102,7 +102,7 @@ _Member = tuple[str, int, Callable[[], Any] | None]
 
 
 def _files(members: Iterator[_Member], most: int) -> list[ArchivedFile]:
-    """The files of an archive, as its directory tells, if their names, number and sizes are sound.
+    """The files of an archive by its directory, if their names, number and sizes are sound.
 
     Args:
         members: of the archive.

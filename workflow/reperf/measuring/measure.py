@@ -140,7 +140,7 @@ class Measurement:
     warnings: tuple[str, ...] = ()
 
 
-_Found = tuple[Measurement, Facts, Fingerprint | None]
+_Result = tuple[Measurement, Facts, Fingerprint | None]
 _ANOTHER_WINDOW = frozenset(
     ("too-short", "hole", "too-many-lines", "clock", "repeated", "restart", "evaluations")
 )
@@ -155,7 +155,7 @@ def measure_log(
     sources: Sources = (),
     *,
     sources_of_runs: Mapping[int, Sources] | None = None,
-) -> Iterator[_Found]:
+) -> Iterator[_Result]:
     """Measure every training run that a log holds.
 
     Args:
@@ -191,9 +191,9 @@ def measure_log(
     if not method.falls_back:
         yield from measure(method)
         return
-    wide: dict[int, _Found] | None = None
-    for found in list(measure(method)):
-        usual = found[0]
+    wide: dict[int, _Result] | None = None
+    for result in list(measure(method)):
+        usual = result[0]
         if usual.code in _ANOTHER_WINDOW:
             if wide is None:
                 wide = {other[0].run: other for other in measure(replace(method, widest=True))}
@@ -201,8 +201,8 @@ def measure_log(
                 measured, facts, fingerprint = wide[usual.run]
                 why = f"{usual.first}:{usual.last} is refused: {usual.reason}"
                 warning = f"widest: the widest window is taken; {why}"
-                found = replace(measured, warnings=(warning,)), facts, fingerprint  # noqa: PLW2901
-        yield found
+                result = replace(measured, warnings=(warning,)), facts, fingerprint  # noqa: PLW2901
+        yield result
 
 
 def _measure_runs(
@@ -213,7 +213,7 @@ def _measure_runs(
     *,
     sources: Sources,
     of_runs: Mapping[int, Sources] | None,
-) -> Iterator[_Found]:
+) -> Iterator[_Result]:
     """Measure the runs in a log whose format is known; see `measure_log`."""
     number, ranks = 0, split_by_rank(log, log_format)
     for number, run in enumerate(_runs(ranks[0], log_format, method), 1):
@@ -292,44 +292,44 @@ def _measure_run(
     name: str, run: LoggedRun, log_format: Format, method: Method, sources: Sources
 ) -> tuple[Measurement, Facts]:
     facts = Facts(accumulates=log_format.accumulates)
-    found: dict[str, Any] = {"method": method.name, "unit": log_format.unit, **printed(run)}
+    values: dict[str, Any] = {"method": method.name, "unit": log_format.unit, **printed(run)}
     if method.name == "window" and not method.widest:
-        found["first"], found["last"] = method.ends_in(log_format)[0]
+        values["first"], values["last"] = method.ends_in(log_format)[0]
     try:
         _gather(facts, run, sources, method)
         check_complete(run, facts)
         workload = facts.get("workload")
         further = further_count(method.unit, workload, log_format.unit)
-        found["unit"] = (
+        values["unit"] = (
             per_second(further) if further else log_format.unit or unit_of(workload)
         )  # even if what follows refuses
         if method.name == "published":
-            found |= _published(run, log_format, facts, further)
+            values |= _published(run, log_format, facts, further)
         else:
             try:
                 warmup = (method.window or Window()).warmup
                 best, known = widest(run, log_format, facts, warmup, further)
-                found["widest"] = best["first"], best["last"]
+                values["widest"] = best["first"], best["last"]
             except (Refused, ArithmeticError):
                 if method.widest:
                     raise
             if method.widest:
                 facts = known
-                found |= best
+                values |= best
             else:
-                found |= by_window(run, log_format, method.ends_in(log_format), facts, further)
-        found["status"] = "ok"
+                values |= by_window(run, log_format, method.ends_in(log_format), facts, further)
+        values["status"] = "ok"
     except Refused as refusal:
-        found |= {"status": "refused", "code": refusal.code, "reason": str(refusal)}
+        values |= {"status": "refused", "code": refusal.code, "reason": str(refusal)}
     except ArithmeticError as error:
         why = f"no throughput follows from its numbers: {error}"
-        found |= {"status": "refused", "code": "impossible", "reason": why}
+        values |= {"status": "refused", "code": "impossible", "reason": why}
     names: tuple[FactName, ...] = ("global_batch", "world_size", "start_loss")
-    found |= {name: facts.get(name) for name in names}
-    found["sources"] = facts.tellers()
+    values |= {name: facts.get(name) for name in names}
+    values["sources"] = facts.tellers()
     if log_format.system:  # our own runs end after so many iterations, and train to no target
-        found["time_to_train"] = run.time_to_train
-    return Measurement(name, log_format.name, **found), facts
+        values["time_to_train"] = run.time_to_train
+    return Measurement(name, log_format.name, **values), facts
 
 
 def _gather(facts: Facts, run: LoggedRun, sources: Sources, method: Method) -> None:
@@ -362,5 +362,7 @@ def _published(
     lines = [record for record in run.records if record.rank == rank]
     if in_order(lines) and lines[0].time is not None:
         step_samples(intervals(lines, log_format), log_format, facts)
-    found = estimate._asdict()
-    return found if estimate.unit else {key: found[key] for key in found if key != "unit"}
+    values = estimate._asdict()
+    if not estimate.unit:
+        del values["unit"]
+    return values

@@ -262,13 +262,13 @@ def _setup(result: RunResult) -> _Setup:
 
 
 def _distinguishing(setup: _Setup, setups: Iterable[_Setup]) -> str:
-    """The first few facts that tell a configuration from the others in its folder."""
+    """The first few facts that distinguish a configuration from the others in its folder."""
     order = ["format", *FACT_NAMES]
     facts = [fact for fact in setup if fact[0] not in ("global_batch", "unit")]
     facts.sort(key=lambda fact: order.index(fact[0]) if fact[0] in order else len(order))
-    found, others = [], [other for other in setups if other != setup]
+    distinct, others = [], [other for other in setups if other != setup]
     for fact in facts:
         if any(fact not in other for other in others):
-            found.append(fact)
+            distinct.append(fact)
             others = [other for other in others if fact in other]
-    return ", ".join(f"{called(name)} {shown(value)}" for name, value in found)
+    return ", ".join(f"{called(name)} {shown(value)}" for name, value in distinct)

@@ -150,10 +150,10 @@ def compare(
         return []
     from scipy.stats import mannwhitneyu  # noqa: PLC0415 - slower than the rest
 
-    found = [float(mannwhitneyu(ours, theirs, method="exact").pvalue) for ours in rivals]
+    p_values = [float(mannwhitneyu(ours, theirs, method="exact").pvalue) for ours in rivals]
     return [
         (_verdict(np.median(ours) - np.median(theirs), p), p)
-        for ours, p in zip(rivals, holm(found), strict=True)
+        for ours, p in zip(rivals, holm(p_values), strict=True)
     ]
 
 
@@ -179,8 +179,8 @@ def ranked(cells: Sequence[Sequence[float]]) -> list[Ranked]:
     ]
 
 
-def holm(found: Sequence[float]) -> list[float]:
-    """p values of several tests, so that any false verdict among all is as rare as p says.
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct the p values of several tests, so that a false verdict among them is as rare as p.
 
     Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal
     of Statistics 6 (1979), 65-70.
@@ -189,9 +189,9 @@ def holm(found: Sequence[float]) -> list[float]:
         >>> holm([0.01, 0.04])
         [0.02, 0.04]
     """
-    corrected, least = list(found), 0.0
-    for rank, at in enumerate(sorted(range(len(found)), key=found.__getitem__)):
-        least = max(least, min(1.0, (len(found) - rank) * found[at]))
+    corrected, least = list(p_values), 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[at]))
         corrected[at] = least
     return corrected
 
@@ -237,7 +237,7 @@ def initial_loss_outliers(measurements: pd.DataFrame) -> pd.Series:
     """
     wanted = {"source": "", "status": "ok"}
     ours = measurements[(measurements[list(wanted)] == wanted).all(axis="columns")]
-    found = {}
+    outliers = {}
     for _, group in ours[ours["start_loss"].notna()].groupby(_SAME_BATCH, sort=False):
         losses = group["start_loss"]
         for index, loss in losses.items():
@@ -245,5 +245,5 @@ def initial_loss_outliers(measurements: pd.DataFrame) -> pd.Series:
             fp32 = group["precision"].iloc[0] == "fp32"
             tolerance = TOLERANCE if fp32 else IN_FEWER_BITS
             if ((others - loss).abs() > tolerance).sum() * 2 > len(others):
-                found[index] = float(others.median())
-    return pd.Series(found, dtype="float64")
+                outliers[index] = float(others.median())
+    return pd.Series(outliers, dtype="float64")

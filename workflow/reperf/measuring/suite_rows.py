@@ -126,7 +126,7 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
 
 
 def _check_same_setup(row: Row, result: RunResult, cells: Mapping[tuple[Any, ...], Facts]) -> Row:
-    """The row of a log, refused if another one of its cell says otherwise what they trained."""
+    """The row of a log, refused if another log of its cell trained something else."""
     if row["status"] == "ok":
         run = result.measured.run
         log = f"{row['log']}, run {run}" if run > 1 else str(row["log"])
@@ -155,7 +155,7 @@ def _cell(row: Row) -> tuple[Any, ...]:
 
 
 def expected_facts(suite: Suite, source: LogSource) -> list[Fact]:
-    """All that a suite says about the logs of a source; a log that says otherwise is refused."""
+    """All that a suite says about the logs of a source; a log that contradicts it is refused."""
     workload = load_workloads()[suite.workload]
     nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
     return [
@@ -166,7 +166,7 @@ def expected_facts(suite: Suite, source: LogSource) -> list[Fact]:
         ("nodes", nodes),
         ("devices_per_node", devices),
         ("batch_size", None if suite.batch_size == LARGEST else suite.batch_size),
-        # Logs of others may well add up gradients where nobody says so.
+        # Logs of others may add up gradients without saying so.
         ("accumulation", suite.accumulation if suite.accumulation > 1 else None),
         *((Setting(key), size) for key, size in suite.shape.items()),
         ("input", suite.input),
@@ -241,7 +241,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
 
 
 def _variant_of(result: RunResult, system: str) -> str | None:
-    """What a log of ours without a record says to do differently, as an entry of it is named."""
+    """The variant of a log of ours without a record, as an entry with its switches is named."""
     ours = result.measured.format == mllog.FORMAT.name
     several = result.facts.get("accumulation") if ours else None
     return shown_variant(variant_said(result.facts, system), several)

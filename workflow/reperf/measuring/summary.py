@@ -129,16 +129,16 @@ def _rates(good: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         # `first` and `last` are rank 0's alone; what is counted in another unit says no samples.
         known = good["samples"].astype(float) if row["unit"] == unit_of(row["workload"]) else nan
         samples = samples.mask(together, known)
-        own = samples / devices / good["global_batch"].astype(float)
-        iterations = iterations.mask(together, own)
+        each = samples / devices / good["global_batch"].astype(float)
+        iterations = iterations.mask(together, each)
     of_sample = load_workloads()[row["workload"]].flops_at(read_shape(row["shape"]))
     used = samples / good["seconds"] / good["matrix_rate"] * ((of_sample or nan) / devices)
-    # Devices that share CPUs have no part of their own that a rate would be of.
-    own = not _shares(row)
+    # A device that shares CPUs has no rate of its own.
+    alone = not _shares(row)
     return {
-        "per_device": row["throughput_median"] / devices if own else None,
+        "per_device": row["throughput_median"] / devices if alone else None,
         "step_ms": _median(1000 * good["seconds"] / iterations),
-        "flop_utilisation": _median(used) if own else None,
+        "flop_utilisation": _median(used) if alone else None,
         "peak_memory": good["peak_memory"].max(),
         "peak_memory_is": " ".join(dict.fromkeys(filter(None, good["peak_memory_is"]))),
         "joules_per_sample": _median(good["joules"] / samples),
@@ -154,7 +154,7 @@ def _greatest_of_stages(texts: pd.Series) -> str:
 
 
 def _epoch_seconds(good: pd.DataFrame, row: dict[str, Any]) -> float | None:
-    """How long an epoch of whole global batches takes; None where nobody knows its samples."""
+    """How long an epoch of whole global batches takes; None where its samples are unknown."""
     known = load_workloads().get(row["workload"])
     batches = set(good["global_batch"].dropna())
     if known is None or known.epoch is None or len(batches) != 1:
@@ -193,11 +193,11 @@ def _add_speedup(rows: Iterable[dict[str, Any]], baseline: str | None) -> None:
     series = defaultdict(list)
     for row in rows:
         series[_key(row[column] for column in CELL if column not in PLACE)].append(row)
-    for own in series.values():
-        against = baseline or min(own, key=_size)["topology"]
-        base = next((row for row in own if row["topology"] == against), None)
+    for cells in series.values():
+        against = baseline or min(cells, key=_size)["topology"]
+        base = next((row for row in cells if row["topology"] == against), None)
         if base is not None and base["throughput_median"] is not None and not _shares(base):
-            for row in own:
+            for row in cells:
                 row.update({} if _shares(row) else _speedup_over(base, row))
 
 

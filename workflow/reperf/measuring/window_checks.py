@@ -106,7 +106,7 @@ def check_order(window: WindowOfRun) -> None:
 
 
 def check_times(window: WindowOfRun) -> None:
-    """Check the times of a window without holes against all else that tells them.
+    """Check the times of a window without holes against all else in the log that shows them.
 
     Raises:
         Refused: its clock is too coarse, or another clock, pace or record says otherwise.

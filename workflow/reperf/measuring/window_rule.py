@@ -237,8 +237,7 @@ def widest(
             refusal = Refused(
                 "hole",
                 f"the time from iteration {records[0].iteration} to {records[-1].iteration} is not "
-                f"in the log: its lines tell of {ends[1] - ends[0]} at most, and not of those "
-                "between",
+                f"in the log: its lines time {ends[1] - ends[0]} at most, and not those between",
             )
             continue
         known = deepcopy(facts)
