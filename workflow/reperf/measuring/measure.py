@@ -21,10 +21,10 @@ from reperf.logs.recognise import check_text, recognise
 from reperf.logs.user_pattern import PATTERN, UNMATCHED
 from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import runs_of_ranks, split_by_rank, summed
-from reperf.measuring.completeness import check_complete
 from reperf.measuring.counts import further_count, per_second, unit_of
 from reperf.measuring.fingerprint import Fingerprint, fingerprint_of
 from reperf.measuring.intervals import in_order, intervals
+from reperf.measuring.run_checks import check_complete
 from reperf.measuring.step_size import step_samples
 from reperf.measuring.window_rule import FASTEST, SLOWEST, Ends, by_window, printed, widest
 

@@ -30,14 +30,14 @@ from reperf.measuring.intervals import (
     first_prints,
     intervals,
 )
-from reperf.measuring.step_size import cut_short, step_samples, warm_up
-from reperf.measuring.window_checks import (
+from reperf.measuring.run_checks import (
     WindowOfRun,
     check_end,
     check_not_ahead,
     check_order,
     check_times,
 )
+from reperf.measuring.step_size import cut_short, step_samples, warm_up
 
 SLOWEST, FASTEST = 1e-9, 1e15
 """The range of throughputs, in samples per second, outside which none is believed."""

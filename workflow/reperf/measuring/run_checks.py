@@ -1,8 +1,13 @@
-"""The checks of a window: whatever makes its number doubtful is a refusal."""
+"""The checks of a run and of its window: whatever makes the number doubtful is a refusal.
+
+A log of ours must print what its run prints, no iteration less and none more. Its plan is what the
+run record beside the log says, and the log's own `configuration` event.
+"""
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from math import fsum, inf
 from statistics import fmean, median
 
@@ -255,3 +260,83 @@ def check_end(run: LoggedRun, epoch: int, last: int) -> None:
             f"the log says that the run ended at iteration {end.iteration}, before the window does "
             f"at {last}, and goes on",
         )
+
+
+def check_complete(run: LoggedRun, facts: Facts) -> None:
+    """Check the lines of a run against its labels and its plan, as far as these are known.
+
+    After the window, lines may be missing where they were not read.
+
+    Raises:
+        Refused: a line is not one that the run prints, or one is missing; or another run begins
+            between two lines.
+    """
+    if run.unlabelled is not None:
+        raise Refused(
+            "mixed-ranks",
+            f"the line of iteration {run.unlabelled.iteration} carries no rank's label, and lines "
+            "before it do: nothing says which rank wrote it",
+        )
+    if why := _contradicts_itself(run, facts):
+        raise Refused("plan", why)
+    iterations, every = facts.get("iterations"), facts.get("print_every")
+    if iterations and every and (why := _not_as_planned(run, int(iterations), int(every), facts)):
+        by = facts.tellers()["print_every"]
+        more = " and further ones" if facts.get("together") else ""
+        raise Refused(
+            "plan", f"{why}; allowed by {by}: each {every} of {iterations} iterations{more}, once"
+        )
+
+
+def _contradicts_itself(run: LoggedRun, facts: Facts) -> str:
+    """What a log says of itself that cannot be; empty if nothing."""
+    if facts.get("unconfigured"):
+        return "the log names its framework, and not its configuration: a line of it is lost"
+    if excuse := facts.get("gave_up"):
+        return f"the log says that the run ended well, and before that: {excuse}"
+    lines = run.first_epoch
+    if fault := next((record.fault for record in lines if record.fault), ""):
+        return fault
+    for before, after in pairwise(lines):
+        if before.batch is None or after.batch is None:
+            continue
+        counted = after.iteration - before.iteration
+        if counted > 0 and after.batch - before.batch != counted:
+            return (
+                f"iteration {before.iteration} is batch {before.batch} and iteration "
+                f"{after.iteration} batch {after.batch} by their epochs: the counts disagree"
+            )
+    if again := run.begun_again:
+        return (
+            f"the log says that a run starts before iteration {again.iteration}; allowed: once, "
+            f"before iteration {lines[0].iteration}"
+        )
+    return ""
+
+
+def _not_as_planned(run: LoggedRun, iterations: int, every: int, facts: Facts) -> str:
+    """In what the lines of a run are not those of its plan; empty if they are."""
+    last = iterations // every * every
+    trains_on = facts.get("together")  # until the last rank has come as far
+    lines, before = run.first_epoch, 0
+    for record in (*lines, run.newest):
+        if record and (
+            record.iteration % every
+            or record.iteration < every
+            or (last < record.iteration and not trains_on)
+        ):
+            return f"iteration {record.iteration} is printed"
+    for place, record in enumerate(lines):
+        iteration, due = record.iteration, before + every
+        if record.evaluations:
+            return f"the log shows an evaluation before iteration {iteration}"
+        if iteration < due:
+            return f"iteration {iteration} is printed after {before}"
+        unread = record.evaluated == inf and place >= len(run.records)
+        if iteration > due and not unread:
+            return f"iteration {due} is not printed"
+        before = iteration
+    ended = run.ends[0].iteration if run.ends else last
+    if last and (ended < last or (ended > last and not trains_on)):
+        return f"the log says that the run ended at iteration {ended}"
+    return ""
