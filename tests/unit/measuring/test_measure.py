@@ -292,12 +292,8 @@ def test_a_runs_log_lies_between_its_records_start_and_end(rows, zone):
     [
         (lambda said: json.dumps(said | {"git_commit": "0" * 40}), "has changed since it was"),
         (lambda _: f'{{"host": {"[" * 100_000}{"]" * 100_000}}}', "not a run record: "),
-        (lambda said: json.dumps(said | {"status": "x" * 200_000}), "not a run record: "),
         (lambda said: json.dumps(said | {"x" * 200_000: 1}), "not a run record: "),
-        (lambda said: json.dumps([said]), "not a run record: "),
-        (lambda said: json.dumps(said)[:-1], "not a run record: "),
         (lambda said: json.dumps(said) + " " * LARGEST_RECORD, "larger than 16 MiB"),
-        (lambda said: json.dumps(said | {"record_version": 1}), "a run record of version 1; this"),
     ],
 )
 def test_a_record_that_is_none_or_was_edited_refuses_its_run_in_one_short_line(rows, write, fault):
