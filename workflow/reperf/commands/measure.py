@@ -5,7 +5,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from math import isfinite
@@ -26,6 +26,7 @@ OFTEN = 0.2
 """Seconds after which a terminal shows again how many runs were found."""
 REFUSED = 3
 """Exit status when some logs gave no number."""
+_Facts = dict[str, Any]
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -71,7 +72,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--run",
         type=count,
-        action=_OneRun,
+        action=_InOrder,
         metavar="N",
         help="measure only this run of each log, counted from 1; the options after it are about "
         "that run; may be given again",
@@ -83,8 +84,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         ("--accumulation", count, "K", "batches per printed step, if gradients are accumulated"),
         ("--epoch-samples", count, "N", "samples in an epoch, if epochs are what the log prints"),
     ):
-        parser.add_argument(option, type=read, action=_Fact, metavar=name, help=text)
-    parser.set_defaults(facts={}, facts_of_runs={})
+        parser.add_argument(option, type=read, action=_InOrder, metavar=name, help=text)
+    parser.set_defaults(given=[])
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="one JSON object per run and line")
     output.add_argument(
@@ -94,24 +95,24 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.set_defaults(run=partial(run, parser))
 
 
-class _OneRun(argparse.Action):
-    """Begin the facts about one run."""
-
-    def __call__(self, _parser: Any, options: Any, number: Any, _option: Any = None) -> None:  # noqa: ANN401
-        options.facts_of_runs = {number: {}, **options.facts_of_runs}
-        options.run_of_facts = number
-
-
-class _Fact(argparse.Action):
-    """A fact about the run named before it, or else about every run."""
+class _InOrder(argparse.Action):
+    """Keep an option with those before it: a fact is about the run that is named before it."""
 
     def __call__(self, _parser: Any, options: Any, value: Any, _option: Any = None) -> None:  # noqa: ANN401
-        number = getattr(options, "run_of_facts", None)
-        if number is None:
-            options.facts = options.facts | {self.dest: value}
+        options.given = [*options.given, (self.dest, value)]
+
+
+def _facts_in_order(given: Iterable[tuple[str, Any]]) -> tuple[_Facts, dict[int, _Facts]]:
+    """The facts about every run, and those about single runs, by their number."""
+    facts: _Facts = {}
+    of_runs: dict[int, _Facts] = {}
+    current = facts
+    for name, value in given:
+        if name == "run":
+            current = of_runs.setdefault(value, {})
         else:
-            known = options.facts_of_runs[number] | {self.dest: value}
-            options.facts_of_runs = options.facts_of_runs | {number: known}
+            current[name] = value
+    return facts, {number: facts | known for number, known in of_runs.items()}
 
 
 def _existing(text: str) -> Path:
@@ -164,10 +165,10 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         )
     if options.method == "published" and options.window:
         parser.error("argument --window: --method published has a window of its own")
-    of_runs = {number: options.facts | facts for number, facts in options.facts_of_runs.items()}
-    for facts in (options.facts, *of_runs.values()):
-        others = [option for name, option in _FACTORS.items() if name in facts]
-        if "global_batch" in facts and others:
+    facts, of_runs = _facts_in_order(options.given)
+    for known in (facts, *of_runs.values()):
+        others = [option for name, option in _FACTORS.items() if name in known]
+        if "global_batch" in known and others:
             parser.error(f"argument --global-batch: not allowed with {' or '.join(others)}")
     widest = options.window == WIDEST
     ends = None if widest else options.window
@@ -177,8 +178,8 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         ),
         log_format=options.format,
         pattern=options.pattern,
-        facts=_sources(options.facts),
-        facts_of_runs={number: _sources(facts) for number, facts in of_runs.items()},
+        facts=_sources(facts),
+        facts_of_runs={number: _sources(known) for number, known in of_runs.items()},
         include_unrecognised=True,
     )
     results = measure_paths(options.paths, request, processes=len(os.sched_getaffinity(0)))
@@ -231,7 +232,7 @@ _FACTORS = {
 """Facts that say the global batch, and the options that give them."""
 
 
-def _sources(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
+def _sources(facts: _Facts) -> list[tuple[str, Any]]:
     """What the command line says about runs, as `reperf.measuring.measure.Sources`."""
     known = {name: value for name, value in facts.items() if name != "topology"}
     if "topology" in facts:
