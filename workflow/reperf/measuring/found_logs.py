@@ -2,7 +2,7 @@
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import replace
 from functools import partial
@@ -112,18 +112,25 @@ def _of_paths(
 def _units(path: Path) -> list[_Unit]:
     if not path.is_dir():
         return [_Unit(path)]
-    classes = ((file, _class_below(path, file)) for file in files_below(path))
+    classes = (
+        (file, _class_inside(file.relative_to(path), lambda name: (path / name).exists()))
+        for file in files_below(path)
+    )
     return [_Unit(file, kind) for file, kind in classes if kind != "other"]
 
 
-def _class_below(folder: Path, path: Path) -> FileClass:
-    """What the name of a file in a folder says."""
-    if is_archive(path):
-        return "sure"
+def _class_inside(path: PurePath, exists: Callable[[PurePath], bool]) -> FileClass:
+    """What the name of a file in a folder or an archive says.
+
+    Args:
+        path: the file, from the folder on.
+        exists: whether another file is there.
+    """
     tries = path.parent.parent
-    if tries.name == TRIES and (tries.parent / RUN_RECORD).exists():
+    if tries.name == TRIES and exists(tries.parent / RUN_RECORD):
         return "other"  # the last try lies beside the record
-    return class_of(path.relative_to(folder))
+    hidden = any(part.startswith(".") for part in path.parts)
+    return "sure" if is_archive(path) and not hidden else class_of(path)
 
 
 def files_of(path: Path) -> list[Path]:
@@ -190,7 +197,11 @@ def _of_archived(
     """
     inside = {file.name: file for file in files}
     recorded = {} if request.method.window else _recorded(inside)
-    logs = [(file, kind) for file in files if (kind := _class_inside(file, inside)) != "other"]
+    classes = (
+        (file, _class_inside(PurePath(file.name), lambda name: str(name) in inside))
+        for file in files
+    )
+    logs = [(file, kind) for file, kind in classes if kind != "other"]
     beside = {_record_beside(file.name) for file, _ in logs}
     records = {file.name: _read(file) for file in files if file.name in beside}
     results = []
@@ -246,15 +257,6 @@ def _read(file: ArchivedFile) -> bytes:
             return stream.read(LARGEST_RECORD + 1)
     except DAMAGE as error:
         raise ReperfError(f"{file.name}: damaged in the archive: {error}") from None
-
-
-def _class_inside(file: ArchivedFile, inside: Mapping[str, ArchivedFile]) -> FileClass:
-    """What the name of a file in an archive says."""
-    path = PurePath(file.name)
-    if path.parent.parent.name == TRIES and str(path.parents[2] / RUN_RECORD) in inside:
-        return "other"
-    hidden = any(part.startswith(".") for part in path.parts)
-    return "sure" if is_archive(path) and not hidden else class_of(path)
 
 
 def _of_file(
