@@ -24,9 +24,9 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from reperf.measuring.answer import Question
-from reperf.measuring.found_logs import answers
+from reperf.measuring.found_logs import measure_paths
 from reperf.measuring.measure import Method
+from reperf.measuring.request import MeasureRequest
 
 START = 1_600_000_000
 STEP = 0.5
@@ -133,10 +133,10 @@ def by_plain_loop(files: dict[str, list[Path]]) -> Iterator[float]:
 
 def by_reperf(files: dict[str, list[Path]], processes: int) -> Iterator[float]:
     paths = [path for some in files.values() for path in some]
-    for answer in answers(paths, Question(Method()), processes):
-        if answer.measured.throughput is None:
-            raise SystemExit(f"{answer.measured.log}: {answer.measured.reason}")
-        yield answer.measured.throughput
+    for result in measure_paths(paths, MeasureRequest(Method()), processes):
+        if result.measured.throughput is None:
+            raise SystemExit(f"{result.measured.log}: {result.measured.reason}")
+        yield result.measured.throughput
 
 
 def timed(work: Callable[[], Iterator[float]]) -> tuple[float, list[float]]:
@@ -190,9 +190,9 @@ def widest_window(folder: Path, records: int) -> None:
     with path.open("w") as stream:
         stream.write(HEADS["oneflow"])
         stream.writelines(map(oneflow_lines, range(1, records + 1)))
-    question = Question(Method(widest=True))
-    seconds, [answer] = timed(lambda: answers([path], question, 1))
-    measured, size = answer.measured, path.stat().st_size / 1e6
+    request = MeasureRequest(Method(widest=True))
+    seconds, [result] = timed(lambda: measure_paths([path], request, 1))
+    measured, size = result.measured, path.stat().st_size / 1e6
     if measured.throughput is None:
         raise SystemExit(f"{path}: {measured.reason}")
     print(
@@ -209,8 +209,8 @@ def no_line_ends(folder: Path, size: int) -> None:
     with path.open("wb") as stream:
         while stream.tell() < size:
             stream.write(piece)
-    seconds, [answer] = timed(lambda: answers([path], Question(Method()), 1))
-    if answer.measured.throughput is not None:
+    seconds, [result] = timed(lambda: measure_paths([path], MeasureRequest(Method()), 1))
+    if result.measured.throughput is not None:
         raise SystemExit(f"{path}: measured where nothing is")
     print(f"a file without line ends: {path.stat().st_size / seconds / 1e6:.0f} MB/s")
     path.unlink()

@@ -13,10 +13,10 @@ import pandas as pd
 
 from reperf.config import topology_shape
 from reperf.errors import ReperfError
-from reperf.measuring.answer import Question
-from reperf.measuring.found_logs import answers
+from reperf.measuring.found_logs import measure_paths
 from reperf.measuring.measure import Measurement, Method
-from reperf.measuring.statistics import compare
+from reperf.measuring.request import MeasureRequest
+from reperf.measuring.statistics import ranked
 from reperf.tables import CELL, read_measurements, read_summary
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def measure(
     known: dict[Any, Any] = dict(facts)
     if "topology" in known:
         known["nodes"], known["devices_per_node"] = topology_shape(str(known.pop("topology")))
-    question = Question(
+    request = MeasureRequest(
         method=Method(
             unit=unit,
             ends=None if window == "all" else window,
@@ -88,18 +88,14 @@ def measure(
         ),
         log_format=log_format,
         pattern=pattern,
-        told=[("the caller", list(known.items()))],
-        unread=True,
+        facts=[("the caller", list(known.items()))],
+        include_unrecognised=True,
     )
-    found = answers(files, question, processes=processes or len(os.sched_getaffinity(0)))
-    measured = [answer.measured for answer in found]
-    columns = {
-        field.name: pd.Series(
-            [getattr(run, field.name) for run in measured], dtype=_type_of(field.type)
-        )
-        for field in fields(Measurement)
-    }
-    return pd.DataFrame(columns)
+    results = measure_paths(files, request, processes or len(os.sched_getaffinity(0)))
+    columns = [field.name for field in fields(Measurement)]
+    return pd.DataFrame([vars(result.measured) for result in results], columns=columns).astype(
+        {field.name: _type_of(field.type) for field in fields(Measurement)}
+    )
 
 
 def rank(measurements: pd.DataFrame | Path | str) -> pd.DataFrame:
@@ -123,22 +119,15 @@ def rank(measurements: pd.DataFrame | Path | str) -> pd.DataFrame:
     rows = []
     for (_, _, unit), group in good.groupby(["suite", "topology", "unit"], sort=False):
         cells = [
-            (
-                dict(zip(CELL, key, strict=True)),
-                list(cell["throughput"]),
-                cell["throughput"].median(),
-            )
+            (dict(zip(CELL, key, strict=True)), list(cell["throughput"]))
             for key, cell in group.groupby(list(CELL), sort=False, dropna=False)
         ]
-        cells.sort(key=lambda cell: -cell[2])
-        (_, fastest, best), *rivals = cells
-        verdicts = [("fastest", None), *compare([values for _, values, _ in rivals], fastest)]
-        for place, (cell, values, median) in enumerate(cells):
-            verdict, p = verdicts[place]
+        for number, place in enumerate(ranked([throughputs for _, throughputs in cells]), 1):
+            cell, throughputs = cells[place.cell]
             rows.append(
                 cell
-                | {"rank": place + 1, "n": len(values), "median": median, "unit": unit}
-                | {"ratio": median / best, "verdict": verdict, "p": p}
+                | {"rank": number, "n": len(throughputs), "median": place.median, "unit": unit}
+                | {"ratio": place.ratio, "verdict": place.verdict, "p": place.p}
             )
     columns = [*CELL, "rank", "n", "median", "unit", "ratio", "verdict", "p"]
     return pd.DataFrame(rows, columns=columns).astype({"p": "float64"})

@@ -137,7 +137,13 @@ def write_table(
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> str:
-    """Rows as CSV; None and NaN become empty fields."""
+    """Rows as CSV; None and NaN become empty fields.
+
+    Examples:
+        >>> print(table_of([{"n": 7, "median": 384.85}], ["n", "median"]), end="")
+        n,median
+        7,384.85
+    """
     columns, text = list(columns), StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -147,12 +153,29 @@ def table_of(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> str:
 
 
 def read_measurements(path: Path | str | TextIO) -> pd.DataFrame:
-    """Read measurements.csv; whole numbers become Int64; no value is <NA>, NaN or, in text, ""."""
+    """Read measurements.csv; whole numbers become Int64; no value is <NA>, NaN or, in text, "".
+
+    Raises:
+        ReperfError: the file cannot be read, or is no such table.
+
+    Examples:
+        >>> empty = read_measurements(StringIO(table_of([], MEASUREMENTS)))
+        >>> str(empty["global_batch"].dtype), str(empty["throughput"].dtype)
+        ('Int64', 'float64')
+    """
     return _read(path, MEASUREMENTS)
 
 
 def read_summary(path: Path | str | TextIO) -> pd.DataFrame:
-    """Read summary.csv; whole numbers become Int64; no value is <NA>, NaN or, in text, ""."""
+    """Read summary.csv; whole numbers become Int64; no value is <NA>, NaN or, in text, "".
+
+    Raises:
+        ReperfError: the file cannot be read, or is no such table.
+
+    Examples:
+        >>> list(read_summary(StringIO(table_of([], SUMMARY)))) == list(SUMMARY)
+        True
+    """
     return _read(path, SUMMARY)
 
 

@@ -12,20 +12,30 @@ FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 
 _ESCAPED = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
 _TEXT = re.compile(r"([^0-9]*)([0-9]*)")
-"""A piece of a name, and the number behind it."""
+"""A piece of a name, and the number after it."""
 # What spreadsheets take for the beginning of a formula, full-width characters included.
 _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 
 
 def printable(text: str) -> str:
-    r"""The text on one line: all but visible characters and spaces is escaped, such as `\x1b`."""
+    r"""The text on one line: all but visible characters and spaces is escaped, such as `\x1b`.
+
+    Examples:
+        >>> print(printable("\x1b[31mred\n"))
+        \x1b[31mred\n
+    """
     if text.isascii() and text.isprintable():
         return text
     return "".join(char if _harmless(char) else _escape(char) for char in text)
 
 
 def count(value: int, noun: str) -> str:
-    """A number of things: "1 cell", "12 cells", "2 searches"."""
+    """A number of things.
+
+    Examples:
+        >>> [count(1, "cell"), count(0, "cell"), count(2, "search"), count(3, "class")]
+        ['1 cell', '0 cells', '2 searches', '3 classes']
+    """
     plural = "es" if noun.endswith(("ch", "s", "sh", "x")) else "s"
     return f"{value} {noun}" + ("" if value == 1 else plural)
 
@@ -41,6 +51,10 @@ def as_field(text: str) -> str:
 
     A field that a spreadsheet would take for a formula begins with an apostrophe. Harmless text
     stays as it is.
+
+    Examples:
+        >>> as_field("=1+1"), as_field("1+1")
+        ("'=1+1", '1+1')
     """
     shown = printable(text)
     if shown != text or _ESCAPED.search(text):
@@ -49,14 +63,24 @@ def as_field(text: str) -> str:
 
 
 def field_of(value: object) -> str:
-    """Any value for such a field: numbers with all their digits, None as nothing."""
+    """Any value for such a field: numbers with all their digits, None as nothing.
+
+    Examples:
+        >>> field_of(0.1 + 0.2), field_of(384.0), field_of(None)
+        ('0.30000000000000004', '384', '')
+    """
     if isinstance(value, float):
         return repr(float(value)).removesuffix(".0")  # float(): numpy's prints its type
     return as_field(value) if isinstance(value, str) else "" if value is None else str(value)
 
 
-def natural(path: str) -> tuple[list[list[tuple[str, int, str]]], str]:
-    """The key by which paths are sorted as people do: `result_2` before `result_10`."""
+def natural_sort_key(path: str) -> tuple[list[list[tuple[str, int, str]]], str]:
+    """The key by which paths are sorted as people do.
+
+    Examples:
+        >>> sorted(["result_10", "result_2"], key=natural_sort_key)
+        ['result_2', 'result_10']
+    """
     parts = [
         [(text, len(number := digits.lstrip("0")), number) for text, digits in _TEXT.findall(part)]
         for part in path.split("/")
@@ -65,7 +89,12 @@ def natural(path: str) -> tuple[list[list[tuple[str, int, str]]], str]:
 
 
 def from_field(field: str) -> str:
-    """The text that `as_field` was given."""
+    """The text that `as_field` was given.
+
+    Examples:
+        >>> from_field("'=1+1")
+        '=1+1'
+    """
     if field.startswith("'") and _FORMULA.match(field):
         field = field[1:]
     return _ESCAPED.sub(lambda escape: escape[0].encode().decode("unicode_escape"), field)

@@ -1,7 +1,7 @@
 """Measure the runs and the logs of a suite: one row each."""
 
 from reperf.building.script import script
-from reperf.measuring.log_sources import measure_suite
+from reperf.measuring.suite_rows import measure_suite
 from reperf.plans.plan_files import SuitePlan
 from reperf.tables import MEASUREMENTS, write_table
 

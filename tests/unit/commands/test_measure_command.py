@@ -145,12 +145,6 @@ def test_logs_that_are_not_there_are_two(ask, logs):
     assert ask(*logs) == (2, [])
 
 
-def test_a_window_of_ones_own_is_in_the_logs_numbers(ask):
-    _, [found] = ask(NGC, "--window", "5:12")
-    assert (found["first"], found["last"], found["samples"]) == (5, 12, 7 * 4096)
-    assert found["throughput"] == pytest.approx(10379.67, abs=0.005)
-
-
 def test_a_log_that_ends_too_early_names_a_window_that_can_be_asked_for(ask, log):
     path = log(step_log(iterations=99, every=3))
     status, [refused] = ask(path, "--window", "20:120")
@@ -160,14 +154,6 @@ def test_a_log_that_ends_too_early_names_a_window_that_can_be_asked_for(ask, log
     for window in ("all", "21:99"):
         status, [found] = ask(path, "--window", window)
         assert (status, found["first"], found["last"], found["samples"]) == (0, 21, 99, 78 * 16)
-
-
-def test_a_log_without_any_window_says_so(ask):
-    status, [refused] = ask(NGC, "--window", "all")
-    assert (status, refused["widest"], refused["first"]) == (3, None, None)
-    assert refused["reason"] == (
-        "the log allows no window after a warm-up of 20 iterations: printed are 1 to 12"
-    )
 
 
 def test_the_published_method(ask):
@@ -339,7 +325,6 @@ def zip_of(text: bytes) -> bytes:
     return packed.getvalue()
 
 
-@pytest.mark.parametrize("more", [(), ("--format", "megatron")])
 @pytest.mark.parametrize(
     ("pack", "reason"),
     [
@@ -350,9 +335,9 @@ def zip_of(text: bytes) -> bytes:
     ],
     ids=["zip", "gzip", "utf-16-le", "utf-16"],
 )
-def test_a_log_that_is_no_text_is_refused_for_that(ask, tmp_path, pack, reason, more):
+def test_a_log_that_is_no_text_is_refused_for_that(ask, tmp_path, pack, reason):
     (tmp_path / "train.log").write_bytes(pack(b"iter 20, loss: 7.08, samples/s: 398\n" * 9))
-    status, [found] = ask(tmp_path / "train.log", *more)
+    status, [found] = ask(tmp_path / "train.log")
     assert status == 3
     assert found["reason"].startswith(reason)
 
@@ -411,9 +396,6 @@ def test_rows_for_a_spreadsheet_have_the_fields_of_the_objects(capsys, ask, log)
     rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
     _, objects = ask(name, NGC)
     assert [list(row) for row in rows] == [list(one) for one in objects]
-    for row, one in zip(rows, objects, strict=True):
-        plain = ("log", "status", "reason", "format", "global_batch")
-        assert [row[key] for key in plain] == [str(one[key]) for key in plain]
-        assert float(row["throughput"] or 0) == (one["throughput"] or 0)
+    assert [row["reason"] for row in rows] == [one["reason"] for one in objects]
     assert (rows[0]["widest"], rows[1]["widest"], rows[1]["throughput"]) == ("20:120", "", "")
     assert rows[0]["sources"].startswith("batch_size: the log; ")

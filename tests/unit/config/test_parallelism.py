@@ -6,7 +6,7 @@ import pytest
 from reperf.config import Parallel, load_report
 from reperf.errors import ReperfError
 from reperf.logs.configured import facts_of_configuration, facts_of_flags
-from reperf.measuring.one_log import facts_of_run
+from reperf.measuring.found_logs import facts_of_run
 from reperf.plans.run_plan import trainer_flags
 from reperf.systems import load_systems
 from trainers.contract.flags import parse_flags

@@ -1,7 +1,9 @@
 """Evaluations between the lines of a log: left out where both their ends are stamped."""
 
 import pytest
-from reperf.measuring.verdicts import table
+from reperf.logs.facts import Facts
+from reperf.measuring.request import RunResult
+from reperf.measuring.results_table import table
 
 from tests.unit.logs.asking import measure_one
 from tests.unit.logs.mlperf_lines import HEAD, STOP, evaluation, event, says, tracked
@@ -46,7 +48,8 @@ class TestStamped:
         assert measured.throughput == pytest.approx(EPOCH)
         found = (measured.seconds, measured.evaluations, measured.evaluated)
         assert found == (100, count, seconds)
-        assert any(f" {count}: {seconds} s " in line for line in table([measured]))
+        lines = table([RunResult(measured, Facts())])
+        assert any(f" {count}: {seconds} s " in line for line in lines)
 
     def test_a_window_without_them_is_proposed_first(self):
         lines = evaluated(*PAIR, every=50)

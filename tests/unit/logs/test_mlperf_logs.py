@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 from reperf.logs.events import evaluated_in, facts_in
-from reperf.measuring.likeness import reads_like_log
+from reperf.measuring.log_detection import reads_like_log
 
 from tests.unit.logs.asking import measure, measure_one, measure_written
 from tests.unit.logs.mlperf_lines import ABORTED, STOP, evaluation, event, says, tracked

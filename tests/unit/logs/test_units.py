@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.cli import main
 from reperf.config import Suite
-from reperf.measuring.log_sources import measure_suite
-from reperf.measuring.units import counts
+from reperf.measuring.counts import all_counts
+from reperf.measuring.suite_rows import measure_suite
 
 from tests.helpers.step_logs import event, step_log
 from tests.unit.logs.asking import encode, measure_one, measure_written
@@ -142,7 +142,7 @@ def test_the_command_takes_a_unit_that_some_workload_counts(tmp_path, capsys):
         main(["measure", "--unit", "parsecs", str(log)])
     assert refusal.value.code == 2
     said = capsys.readouterr().err.splitlines()[-1]
-    assert f"--unit: got 'parsecs'; allowed: {', '.join(counts())}" in said
+    assert f"--unit: got 'parsecs'; allowed: {', '.join(all_counts())}" in said
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 
 import pandas as pd
 import pytest
-from reperf.measuring.agreement import initial_loss_outliers
 
 from tests.helpers.step_logs import BOOTED, stamped, step, step_log
 from tests.unit.logs.asking import measure_one, measure_written
@@ -68,8 +67,8 @@ def started_anew(again: int) -> str:
         (lambda share: ours(16, 1 - share), 0.049, 0.051, "the printed speeds mean"),
         (lambda drift: ours(1.6, drift=drift), 0.049, 0.051, "the log's two clocks disagree"),
         (lambda drift: ours(16, drift=drift), 0.159, 0.163, "the log's two clocks disagree"),
-        (ours, 1.7e-12, 1.5e-12, "are no speed that any training has"),
-        (ours, 1.5e12, 1.7e12, "are no speed that any training has"),
+        (ours, 1.7e-12, 1.5e-12, "implausible throughput"),
+        (ours, 1.5e12, 1.7e12, "implausible throughput"),
         (lambda late: ours(16, span=(3.2 + late, 60)), 0.9, 1.1, "was written 1.1"),
         (lambda early: ours(16, span=(0, 19.2 - early)), 0.9, 1.1, "was written 1.1"),
         (lambda less: ours(16, span=(3.7, 19.7 - less)), 1.04, 1.06, "the run took 14.94 s"),
@@ -86,17 +85,6 @@ def test_a_window_is_measured_up_to_each_threshold_and_refused_beyond_it(
 ):
     assert reason_of(inside) == ""
     assert why in reason_of(outside)
-
-
-@pytest.mark.parametrize(
-    ("precision", "inside", "outside"), [("fp32", 0.99e-3, 1.01e-3), ("amp", 0.99e-2, 1.01e-2)]
-)
-def test_first_losses_agree_up_to_the_rounding_of_their_precision(precision, inside, outside):
-    run = {"suite": "s", "batch_size_per_device": 4, "topology": "1n1g", "repeat": 1}
-    run |= {"source": "", "precision": precision, "status": "ok"}
-    for off, found in ((inside, {}), (outside, {2: 7.2})):
-        runs = pd.DataFrame([run | {"start_loss": loss} for loss in (7.2, 7.2, 7.2 + off)])
-        assert initial_loss_outliers(runs).to_dict() == found
 
 
 @pytest.mark.parametrize(

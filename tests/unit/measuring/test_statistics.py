@@ -8,7 +8,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from reperf.measuring.statistics import (
     compare,
-    efficiency,
     holm,
     median_interval,
     rank_of_bound,
@@ -16,7 +15,6 @@ from reperf.measuring.statistics import (
     repeats_for_interval,
     repeats_to_resolve,
     speedup,
-    speedup_range,
     spread,
 )
 
@@ -71,14 +69,6 @@ def test_speedup_is_the_exact_quotient_rounded(median, baseline):
     exact = Fraction(median) / Fraction(baseline)
     off = abs(Fraction(speedup(median, baseline)) - exact)
     assert off <= Fraction(501, 100000) + exact / 10**15
-
-
-def test_single_repeats_give_a_range_of_speedups():
-    assert speedup_range((18.0, 22.0), (9.0, 11.0)) == (1.64, 2.44)
-
-
-def test_efficiency_is_the_share_of_the_ideal_speedup():
-    assert efficiency(11711.18, 384.85, 32) == 0.951
 
 
 SLOW, FAST = [100.0 + k for k in range(7)], [110.0 + k for k in range(7)]

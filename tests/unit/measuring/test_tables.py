@@ -1,6 +1,5 @@
 """The tables: equal bytes for equal content, and cells that say what became of their runs."""
 
-import csv
 import math
 from fractions import Fraction
 from math import prod
@@ -13,9 +12,9 @@ from hypothesis import strategies as st
 from reperf.config import Cell, topology_shape
 from reperf.errors import ReperfError
 from reperf.logs.facts import Facts
-from reperf.measuring.answer import Answer
-from reperf.measuring.log_sources import row_of
 from reperf.measuring.measure import Measurement
+from reperf.measuring.request import RunResult
+from reperf.measuring.suite_rows import row_of
 from reperf.measuring.summary import summarise
 from reperf.tables import (
     MEASUREMENTS,
@@ -33,8 +32,8 @@ def row(repeat: int, throughput: float | None, topology: str = "1n1g", **more: s
     run = RUN.model_copy(update={"repeat": repeat, "topology": topology})
     status = more.pop("status", "ok" if throughput else "failed")
     measured = Measurement("log", "mllog", "ok", throughput=throughput, method="window", **more)
-    answer = Answer(measured, Facts(), planned=run, digest="0" * 64)
-    return row_of(SUITE, answer) | {"status": status}
+    result = RunResult(measured, Facts(), planned=run, digest="0" * 64)
+    return row_of(SUITE, result) | {"status": status}
 
 
 def written(folder: Path, rows: list[dict], columns: list[str] = MEASUREMENTS) -> Path:
@@ -45,18 +44,6 @@ def written(folder: Path, rows: list[dict], columns: list[str] = MEASUREMENTS) -
 def summary(folder: Path, rows: list[dict], cells: tuple[Cell, ...] = (), **asked: str | None):
     cells = summarise(read_measurements(written(folder, rows)), cells, **asked)
     return read_summary(written(folder, cells, SUMMARY))
-
-
-def test_columns_are_the_ones_that_others_read():
-    assert ",".join(SUMMARY) == (
-        "suite,system,workload,precision,variant,batch_size_per_device,topology,num_nodes,"
-        "devices_per_node,status,reason,n,throughput_median,throughput_min,throughput_max,"
-        "throughput_iqr,ci_low,ci_high,ci_level,unit,speedup,efficiency,method,source,"
-        "baseline,waited,also_median,also_unit,input,shape,device,parallel,servers,hosts,date,"
-        "commit,key,load,gpu_processes,speedup_low,speedup_high,per_device,step_ms,"
-        "flop_utilisation,peak_memory,peak_memory_is,joules_per_sample,stage_memory,epoch_seconds,"
-        "shared_cpus"
-    )
 
 
 def test_bytes_are_fixed(tmp_path):
@@ -87,17 +74,6 @@ def test_numbers_and_reasons_are_read_back_exactly_and_each_stays_in_its_line(
     assert len(path.read_text(encoding="utf-8").splitlines()) == 1 + len(rows)
     table = read_measurements(path)
     assert [*zip(table["throughput"], table["reason"], strict=True)] == rows
-
-
-@pytest.mark.parametrize("start", "=+-@\t\r\n\uff1d'")
-def test_no_text_begins_a_formula_in_a_spreadsheet(tmp_path, start):
-    command = f"{start}=cmd|' /C calc'!A0" if start == "'" else f"{start}cmd|' /C calc'!A0"
-    path = written(tmp_path, [row(1, None, reason=command) | {"variant": command}])
-    with path.open(encoding="utf-8", newline="") as stream:
-        [fields] = csv.DictReader(stream)
-    for column in ("reason", "variant"):
-        assert fields[column][0] in "'\\"
-        assert read_measurements(path)[column][0] == command
 
 
 def test_numbers_and_harmless_text_stand_in_a_table_as_they_are(tmp_path):
@@ -198,14 +174,6 @@ def test_records_say_where_a_cell_was_measured_and_what_it_took(tmp_path):
     assert cell.flop_utilisation == pytest.approx(50 * 24299077632 / 1e12)
     [cell] = summary(tmp_path, [rows[0], rows[1] | {"key": "1:cd x=2"}]).itertuples()
     assert cell.key == ""
-
-
-def test_tables_of_two_machines_are_joined_by_their_keys(tmp_path):
-    keyed = [row(1, 100.0) | {"key": "1:a"}, row(1, 190.0, "1n2g") | {"key": "1:b"}]
-    ours = summary(tmp_path, keyed)
-    theirs = summary(tmp_path, [row(1, 50.0) | {"key": "1:a", "suite": "named otherwise"}])
-    [both] = ours.merge(theirs, on="key").itertuples()
-    assert both.throughput_median_x / both.throughput_median_y == 2
 
 
 def test_cells_that_cannot_run_stand_in_the_table_and_count_what_the_suite_asks_for(tmp_path):

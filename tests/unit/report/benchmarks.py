@@ -13,7 +13,7 @@ from reperf.drawing.figures import draw_suite
 from reperf.host import Environment
 from reperf.layout import EPOCHS, FIGURE_KINDS
 from reperf.measuring.measure import Measurement
-from reperf.measuring.recorded import recorded
+from reperf.measuring.suite_rows import record_columns
 from reperf.measuring.summary import summarise
 from reperf.published import load_tables
 from reperf.records.diagnosis import Diagnosis
@@ -114,7 +114,7 @@ def row_of(record: RunRecord, throughput: float, waited: float | None = None) ->
     shape = {"unit": "images/s", "global_batch": run.global_batch, "world_size": run.world_size}
     row = dict.fromkeys(MEASUREMENTS) | run.identity | run.setting | said | shape
     row |= {"repeat": run.repeat, "log": f"{run.folder}/train.log"}
-    row |= recorded(record, Measurement("log", "mllog", "ok" if fine else "refused"))
+    row |= record_columns(record, Measurement("log", "mllog", "ok" if fine else "refused"))
     return row | measured if fine else row
 
 

@@ -20,7 +20,7 @@ from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
 from reperf.layout import FIGURES, figures_of, tables_of
-from reperf.measuring.again import measured_tables
+from reperf.measuring.recheck import measured_tables
 from reperf.member_names import CELLS, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
 from reperf.records.run_record import RunRecord, records_of, with_found_batch
 

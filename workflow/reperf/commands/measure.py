@@ -5,7 +5,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from functools import partial
 from math import isfinite
@@ -18,13 +18,15 @@ from reperf.commands import count
 
 if TYPE_CHECKING:
     from reperf.measuring.measure import Measurement
+    from reperf.measuring.request import RunResult
 
 WIDEST = "all"
 """The window that is as wide as the log allows."""
 OFTEN = 0.2
-"""Seconds after which a terminal is told again how many runs were found."""
+"""Seconds after which a terminal shows again how many runs were found."""
 REFUSED = 3
 """Exit status when some logs gave no number."""
+_Facts = dict[str, Any]
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -70,9 +72,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--run",
         type=count,
-        action=_OneRun,
+        action=_InOrder,
         metavar="N",
-        help="measure only this run of each log, counted from 1; the options after it tell of "
+        help="measure only this run of each log, counted from 1; the options after it are about "
         "that run; may be given again",
     )
     for option, read, name, text in (
@@ -82,8 +84,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         ("--accumulation", count, "K", "batches per printed step, if gradients are accumulated"),
         ("--epoch-samples", count, "N", "samples in an epoch, if epochs are what the log prints"),
     ):
-        parser.add_argument(option, type=read, action=_Fact, metavar=name, help=text)
-    parser.set_defaults(facts={}, facts_of_runs={})
+        parser.add_argument(option, type=read, action=_InOrder, metavar=name, help=text)
+    parser.set_defaults(given=[])
     output = parser.add_mutually_exclusive_group()
     output.add_argument("--json", action="store_true", help="one JSON object per run and line")
     output.add_argument(
@@ -93,24 +95,24 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.set_defaults(run=partial(run, parser))
 
 
-class _OneRun(argparse.Action):
-    """Begin the facts about one run."""
-
-    def __call__(self, _parser: Any, options: Any, number: Any, _option: Any = None) -> None:  # noqa: ANN401
-        options.facts_of_runs = {number: {}, **options.facts_of_runs}
-        options.run_told_of = number
-
-
-class _Fact(argparse.Action):
-    """A fact about the run named before it, or else about every run."""
+class _InOrder(argparse.Action):
+    """Keep an option with those before it: a fact is about the run that is named before it."""
 
     def __call__(self, _parser: Any, options: Any, value: Any, _option: Any = None) -> None:  # noqa: ANN401
-        number = getattr(options, "run_told_of", None)
-        if number is None:
-            options.facts = options.facts | {self.dest: value}
+        options.given = [*options.given, (self.dest, value)]
+
+
+def _facts_in_order(given: Iterable[tuple[str, Any]]) -> tuple[_Facts, dict[int, _Facts]]:
+    """The facts about every run, and those about single runs, by their number."""
+    facts: _Facts = {}
+    of_runs: dict[int, _Facts] = {}
+    current = facts
+    for name, value in given:
+        if name == "run":
+            current = of_runs.setdefault(value, {})
         else:
-            told = options.facts_of_runs[number] | {self.dest: value}
-            options.facts_of_runs = options.facts_of_runs | {number: told}
+            current[name] = value
+    return facts, {number: facts | known for number, known in of_runs.items()}
 
 
 def _existing(text: str) -> Path:
@@ -143,12 +145,11 @@ def _topology(text: str) -> tuple[int, int]:
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Print what each run gives: a table, or an object or a row per run as it is found."""
     from reperf.logs.formats import formats  # noqa: PLC0415
-    from reperf.measuring.answer import Question  # noqa: PLC0415 - half a second of libraries
-    from reperf.measuring.folders import of_folders  # noqa: PLC0415
-    from reperf.measuring.found_logs import answers  # noqa: PLC0415
+    from reperf.measuring.counts import all_counts  # noqa: PLC0415 - half a second of libraries
+    from reperf.measuring.found_logs import measure_paths  # noqa: PLC0415
     from reperf.measuring.measure import Method  # noqa: PLC0415
-    from reperf.measuring.units import counts  # noqa: PLC0415
-    from reperf.measuring.verdicts import csv_lines, table  # noqa: PLC0415
+    from reperf.measuring.request import MeasureRequest  # noqa: PLC0415
+    from reperf.measuring.results_table import csv_lines, table  # noqa: PLC0415
     from reperf.nearest import did_you_mean  # noqa: PLC0415
 
     if options.format not in (None, *formats()):
@@ -157,54 +158,47 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         parser.error(f"argument --format: got {options.format!r}; allowed: {allowed}")
     if options.pattern is not None:
         _check_pattern(parser, options)
-    if options.unit not in (None, *counts()):
-        meant = did_you_mean(options.unit, counts())
+    if options.unit not in (None, *all_counts()):
+        meant = did_you_mean(options.unit, all_counts())
         parser.error(
-            f"argument --unit: got {options.unit!r}; allowed: {', '.join(counts())}{meant}"
+            f"argument --unit: got {options.unit!r}; allowed: {', '.join(all_counts())}{meant}"
         )
     if options.method == "published" and options.window:
         parser.error("argument --window: --method published has a window of its own")
-    told = {number: options.facts | facts for number, facts in options.facts_of_runs.items()}
-    for facts in (options.facts, *told.values()):
-        others = [option for name, option in _FACTORS.items() if name in facts]
-        if "global_batch" in facts and others:
+    facts, of_runs = _facts_in_order(options.given)
+    for known in (facts, *of_runs.values()):
+        others = [option for name, option in _FACTORS.items() if name in known]
+        if "global_batch" in known and others:
             parser.error(f"argument --global-batch: not allowed with {' or '.join(others)}")
     widest = options.window == WIDEST
     ends = None if widest else options.window
-    question = Question(
+    request = MeasureRequest(
         method=Method(
             options.method, unit=options.unit, ends=ends, widest=widest, otherwise_widest=True
         ),
         log_format=options.format,
         pattern=options.pattern,
-        told=_told(options.facts),
-        told_of_runs={number: _told(facts) for number, facts in told.items()},
-        unread=True,
+        facts=_sources(facts),
+        facts_of_runs={number: _sources(known) for number, known in of_runs.items()},
+        include_unrecognised=True,
     )
-    found = answers(options.paths, question, processes=len(os.sched_getaffinity(0)))
-    refused = False
+    results = measure_paths(options.paths, request, processes=len(os.sched_getaffinity(0)))
+    statuses: set[str] = set()
 
-    def watched() -> Iterator[Any]:
-        nonlocal refused
-        for answer in found:
-            refused = refused or answer.measured.status == "refused"
-            yield answer
+    def watched() -> Iterator["RunResult"]:
+        for result in results:
+            statuses.add(result.measured.status)
+            yield result
 
     if options.json or options.csv:
-        measured = (answer.measured for answer in watched())
+        measured = (result.measured for result in watched())
         lines = map(_object, measured) if options.json else csv_lines(measured)
     else:
-        all_found = list(_counted(watched()))
         width = get_terminal_size().columns if sys.stdout.isatty() else None
-        lines = table(
-            [answer.measured for answer in all_found],
-            of_folders(all_found),
-            width=width,
-            files=options.files,
-        )
+        lines = table(list(_counted(watched())), width=width, files=options.files)
     for line in lines:
         print(line, flush=True)
-    return REFUSED if refused else 0
+    return REFUSED if "refused" in statuses else 0
 
 
 def _check_pattern(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
@@ -219,14 +213,14 @@ def _check_pattern(parser: argparse.ArgumentParser, options: argparse.Namespace)
         parser.error(f"argument --pattern: {error}")
 
 
-def _counted(found: Iterable[Any]) -> Iterator[Any]:
-    """What is found, counted on the terminal: the table comes when all of it is known."""
+def _counted(results: Iterable["RunResult"]) -> Iterator["RunResult"]:
+    """The results, counted on the terminal: the table comes when all of them are known."""
     shown, terminal = 0.0, sys.stderr.isatty()
-    for number, one in enumerate(found, 1):
+    for number, result in enumerate(results, 1):
         if terminal and monotonic() - shown > OFTEN:
             shown = monotonic()
             print(f"\rruns: {number}", end="", file=sys.stderr, flush=True)
-        yield one
+        yield result
     if shown:
         print("\r" + " " * 20, end="\r", file=sys.stderr, flush=True)
 
@@ -238,8 +232,8 @@ _FACTORS = {
 """Facts that say the global batch, and the options that give them."""
 
 
-def _told(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
-    """What the command line says about runs, as `reperf.measuring.measure.Told`."""
+def _sources(facts: _Facts) -> list[tuple[str, Any]]:
+    """What the command line says about runs, as `reperf.measuring.measure.Sources`."""
     known = {name: value for name, value in facts.items() if name != "topology"}
     if "topology" in facts:
         known["nodes"], known["devices_per_node"] = facts["topology"]
@@ -248,6 +242,6 @@ def _told(facts: Mapping[str, Any]) -> list[tuple[str, Any]]:
 
 def _object(measured: "Measurement") -> str:
     """A run as JSON, which has neither infinite numbers nor NaN: they become null."""
-    found = asdict(measured).items()
-    odd = {name: None for name, value in found if isinstance(value, float) and not isfinite(value)}
-    return json.dumps(dict(found) | odd)
+    fields = asdict(measured).items()
+    odd = {name: None for name, value in fields if isinstance(value, float) and not isfinite(value)}
+    return json.dumps(dict(fields) | odd)

@@ -72,10 +72,10 @@ def first_prints(
         strides = [after.iteration - before.iteration for before, after in pairwise(records)]
         slack = max(strides, default=0)
     before = records[0]
-    found, again = [before], []
+    first, again = [before], []
     for record in records[1:]:
         if (record.epoch, record.iteration) > (before.epoch, before.iteration):
-            found.append(record)
+            first.append(record)
             before = record
         elif record.epoch != before.epoch or record.iteration < before.iteration - slack:
             raise Refused(
@@ -87,7 +87,7 @@ def first_prints(
             again.append(record)
     epoch = records[0].epoch
     repeated = Counter(record.iteration for record in again if record.epoch == epoch)
-    return [record for record in found if record.epoch == epoch], repeated
+    return [record for record in first if record.epoch == epoch], repeated
 
 
 def intervals(
@@ -117,7 +117,7 @@ def intervals(
         records = [record for record in records if record not in holes]
     distances = (after.iteration - before.iteration for before, after in pairwise(records))
     widest = gcd(*distances) if Prints.EVENLY in log_format.prints and len(records) > 1 else inf
-    # Nobody knows what a first line covers that begins in the middle.
+    # What a first line covers that begins in the middle is unknown.
     known = widest == inf or records[0].span in (widest, records[0].iteration)
     unknown = None if known else records[0]
     return [
@@ -136,7 +136,7 @@ def intervals(
 def _between(before: Record, after: Record, log_format: Format, stride: int) -> Interval:
     """The interval between two stamps, without the evaluations of which all is known.
 
-    A printed duration may hold the evaluations before it, or not: nobody can leave them out.
+    A printed duration may hold the evaluations before it, or not: they cannot be left out.
     """
     assert log_format.clock
     assert before.time is not None
@@ -209,7 +209,7 @@ def times_as_fast(inside: Sequence[Interval], steps: Sequence[Interval]) -> floa
 
     Args:
         inside: the intervals of the window.
-        steps: those of the whole run; of some, nobody may know how long their evaluations took.
+        steps: those of the whole run; how long evaluations took may be unknown.
     """
     # What follows an evaluation waits for no work that was queued before it: a window that reaches
     # across some is as fast as its fastest stretch between them.

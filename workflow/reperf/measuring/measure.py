@@ -20,17 +20,16 @@ from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whol
 from reperf.logs.recognise import check_text, recognise
 from reperf.logs.user_pattern import PATTERN, UNMATCHED
 from reperf.measuring import SUMMED
-from reperf.measuring.as_planned import check_as_planned
-from reperf.measuring.evidence import Evidence, evidence_of
+from reperf.measuring.async_trainers import runs_of_ranks, split_by_rank, summed
+from reperf.measuring.counts import further_count, per_second, unit_of
+from reperf.measuring.fingerprint import Fingerprint, fingerprint_of
 from reperf.measuring.intervals import in_order, intervals
-from reperf.measuring.printed_range import Ends, printed, widest
+from reperf.measuring.run_checks import check_complete
 from reperf.measuring.step_size import step_samples
-from reperf.measuring.together import Apart, summed
-from reperf.measuring.units import further_count, per_second, unit_of
-from reperf.measuring.window_rule import FASTEST, SLOWEST, by_window
+from reperf.measuring.window_rule import FASTEST, SLOWEST, Ends, by_window, printed, widest
 
-Told = Sequence[tuple[str, Iterable[Fact]]]
-"""Who else knows about a log's runs, and what."""
+Sources = Sequence[tuple[str, Iterable[Fact]]]
+"""Sources of facts about a log's runs, other than the log: the name of each, and its facts."""
 
 
 @dataclass(frozen=True)
@@ -59,15 +58,6 @@ class Method:
     def falls_back(self) -> bool:
         """Whether the widest window is taken where the usual one is refused."""
         return self.otherwise_widest and self.window is None and self.ends is None
-
-    @property
-    def warmup(self) -> int:
-        """How many iterations come before the window."""
-        return (self.window or Window()).warmup
-
-    def reads_until(self, log_format: Format) -> float:
-        """The iteration after which no record matters."""
-        return inf if self.widest else self.ends_in(log_format)[0][1]
 
     def ends_in(self, log_format: Format) -> list[Ends]:
         """The window's ends as a log numbers them, the preferred ones first.
@@ -108,7 +98,7 @@ class Measurement:
         interval: how many iterations lie between two printed ones, most often.
         widest: the ends of the widest window that the rule allows after the warm-up; None if it
             allows none.
-        sources: who said each fact that is known about the run: the log, the path, ...
+        sources: the source of each fact that is known about the run: the log, the path, ...
         waited: the share of `seconds` for which training waited for its data; None if the log does
             not say.
         counted: what else the log counts in the window, such as tokens; `samples` themselves are
@@ -150,7 +140,7 @@ class Measurement:
     warnings: tuple[str, ...] = ()
 
 
-_Found = tuple[Measurement, Facts, Evidence | None]
+_Result = tuple[Measurement, Facts, Fingerprint | None]
 _ANOTHER_WINDOW = frozenset(
     ("too-short", "hole", "too-many-lines", "clock", "repeated", "restart", "evaluations")
 )
@@ -162,10 +152,10 @@ def measure_log(
     stream: IO[bytes] | LogFile,
     method: Method,
     log_format: Format | None = None,
-    told: Told = (),
+    sources: Sources = (),
     *,
-    told_of_runs: Mapping[int, Told] | None = None,
-) -> Iterator[_Found]:
+    sources_of_runs: Mapping[int, Sources] | None = None,
+) -> Iterator[_Result]:
     """Measure every training run that a log holds.
 
     Args:
@@ -173,11 +163,18 @@ def measure_log(
         stream: the log, compressed or not.
         method: how to measure.
         log_format: the log's format; by default, it is found from the content.
-        told: what others know about the runs; the log itself comes first.
-        told_of_runs: the same about single runs, by their number, from 1: only these are measured.
+        sources: what others know about the runs; the log itself comes first.
+        sources_of_runs: the same about single runs, by their number, from 1: only these are
+            measured.
 
     Yields:
         What each run gives, what is known about it, and what distinguishes it from other runs.
+
+    Examples:
+        >>> from io import BytesIO
+        >>> [(measured, _, _)] = measure_log("empty.log", BytesIO(), Method())
+        >>> measured.status, measured.code, measured.reason
+        ('refused', 'no-text', 'the file is empty')
     """
     try:
         log = opened(stream)
@@ -188,22 +185,24 @@ def measure_log(
         known_format = log_format.name if log_format else None
         yield _refused(name, known_format, method, refusal), Facts(), None
         return
-    measure = partial(_measure_runs, name, log, log_format, told=told, of_runs=told_of_runs)
+    measure = partial(
+        _measure_runs, name, log, log_format, sources=sources, of_runs=sources_of_runs
+    )
     if not method.falls_back:
         yield from measure(method)
         return
-    wide: dict[int, _Found] | None = None
-    for found in list(measure(method)):
-        usual = found[0]
+    wide: dict[int, _Result] | None = None
+    for result in list(measure(method)):
+        usual = result[0]
         if usual.code in _ANOTHER_WINDOW:
             if wide is None:
-                wide = {one[0].run: one for one in measure(replace(method, widest=True))}
-            other = wide.get(usual.run)
-            if other and other[0].status == "ok":
+                wide = {other[0].run: other for other in measure(replace(method, widest=True))}
+            if usual.run in wide and wide[usual.run][0].status == "ok":
+                measured, facts, fingerprint = wide[usual.run]
                 why = f"{usual.first}:{usual.last} is refused: {usual.reason}"
                 warning = f"widest: the widest window is taken; {why}"
-                found = replace(other[0], warnings=(warning,)), *other[1:]  # noqa: PLW2901
-        yield found
+                result = replace(measured, warnings=(warning,)), facts, fingerprint  # noqa: PLW2901
+        yield result
 
 
 def _measure_runs(
@@ -212,29 +211,32 @@ def _measure_runs(
     log_format: Format,
     method: Method,
     *,
-    told: Told,
-    of_runs: Mapping[int, Told] | None,
-) -> Iterator[_Found]:
+    sources: Sources,
+    of_runs: Mapping[int, Sources] | None,
+) -> Iterator[_Result]:
     """Measure the runs in a log whose format is known; see `measure_log`."""
-    number, apart = 0, Apart(log, log_format)
-    for number, run in enumerate(_runs(apart.rank_0, log_format, method), 1):
-        known = of_runs.get(number) if of_runs else told
-        if known is not None:
-            measured, facts = _measure_run(name, run, log_format, method, known)
-            if apart.has_others or facts.get("together"):
+    number, ranks = 0, split_by_rank(log, log_format)
+    for number, run in enumerate(_runs(ranks[0], log_format, method), 1):
+        known = of_runs.get(number) if of_runs else sources
+        if known is None:
+            continue
+        measured, facts = _measure_run(name, run, log_format, method, known)
+        if len(ranks) > 1 or facts.get("together"):
+            measured = replace(measured, method=SUMMED)
+            if measured.status == "ok":
                 how = log_format, method, known
-                measured = _measure_together(measured, facts, apart, how, number)
-            evidence = _evidence(run, log_format, measured) if measured.status == "ok" else None
-            yield replace(measured, run=number), facts, evidence
+                measured = _measure_together(measured, facts, ranks, how, number)
+        fingerprint = None
+        if measured.status == "ok":
+            first, last = measured.first or 0, measured.last or 0
+            fingerprint = fingerprint_of(run, log_format, first, last)
+        yield replace(measured, run=number), facts, fingerprint
     if not number:
-        own = log_format.name == PATTERN
-        reason = (
-            UNMATCHED if own else f"no line is one that {log_format.name} prints for an iteration"
-        )
-        why = Refused("no-lines", reason)
+        reason = f"no line is one that {log_format.name} prints for an iteration"
+        why = Refused("no-lines", UNMATCHED if log_format.name == PATTERN else reason)
         yield _refused(name, log_format.name, method, why), Facts(), None
         return
-    for missing in sorted(one for one in of_runs or () if one > number):
+    for missing in sorted(asked for asked in of_runs or () if asked > number):
         why = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
         refused = _refused(name, log_format.name, method, why)
         yield replace(refused, run=missing), Facts(), None
@@ -248,18 +250,16 @@ def _refused(name: str, log_format: str | None, method: Method, why: Refused) ->
 def _measure_together(
     measured: Measurement,
     facts: Facts,
-    apart: Apart,
-    how: tuple[Format, Method, Told],
+    logs: Mapping[int, LogFile],
+    how: tuple[Format, Method, Sources],
     number: int,
 ) -> Measurement:
     """What the trainers of a run give that keep their own time: the sum of all, or a refusal."""
-    if measured.status != "ok":
-        return replace(measured, method=SUMMED)
-    log_format, method, told = how
+    log_format, method, sources = how
 
     def fields_of(rank: int, ends: Ends | None) -> dict[str, Any]:
         asked = replace(method, ends=ends, widest=False) if ends else method
-        other, _ = _measure_run(measured.log, runs[rank], log_format, asked, told)
+        other, _ = _measure_run(measured.log, runs[rank], log_format, asked, sources)
         if other.status != "ok":
             raise Refused(other.code, f"rank {rank}: {other.reason}")
         return vars(other)
@@ -273,84 +273,74 @@ def _measure_together(
             raise Refused(
                 "trainers", "runs of trainers that keep their own time lie in one log; allowed: one"
             )
-        runs = apart.runs(log_format, int(facts.need("world_size")))
+        runs = runs_of_ranks(logs, log_format, int(facts.need("world_size")))
         return replace(measured, **summed(runs, fields_of))
     except Refused as refusal:
-        refused = replace(measured, status="refused", code=refusal.code, reason=str(refusal))
-        return replace(refused, method=SUMMED, throughput=None)
-
-
-def _evidence(run: LoggedRun, log_format: Format, found: Measurement) -> Evidence:
-    """What the lines in a run's window show, of its lowest rank."""
-    rank = min(record.rank for record in run.records)
-    first, last = found.first or 0, found.last or 0
-    inside = [
-        record
-        for record in run.first_epoch
-        if record.rank == rank and first <= record.iteration <= last
-    ]
-    return evidence_of(inside, log_format)
+        refused = replace(measured, status="refused", throughput=None)
+        return replace(refused, code=refusal.code, reason=str(refusal))
 
 
 def _runs(log: LogFile, log_format: Format, method: Method) -> Iterable[LoggedRun]:
     if method.name == "window":
-        return training_runs(log, log_format, method.reads_until(log_format))
+        last = inf if method.widest else method.ends_in(log_format)[0][1]
+        return training_runs(log, log_format, last)
     run = whole_log(log, log_format)
     return [run] if run else []
 
 
 def _measure_run(
-    name: str, run: LoggedRun, log_format: Format, method: Method, told: Told
+    name: str, run: LoggedRun, log_format: Format, method: Method, sources: Sources
 ) -> tuple[Measurement, Facts]:
     facts = Facts(accumulates=Prints.STEPS in log_format.prints)
-    found: dict[str, Any] = {"method": method.name, "unit": log_format.unit, **printed(run)}
+    values: dict[str, Any] = {"method": method.name, "unit": log_format.unit, **printed(run)}
     if method.name == "window" and not method.widest:
-        found["first"], found["last"] = method.ends_in(log_format)[0]
+        values["first"], values["last"] = method.ends_in(log_format)[0]
     try:
-        _gather(facts, run, told, method)
-        check_as_planned(run, facts)
+        _gather(facts, run, sources, method)
+        check_complete(run, facts)
         workload = facts.get("workload")
         further = further_count(method.unit, workload, log_format.unit)
-        found["unit"] = (
+        values["unit"] = (
             per_second(further) if further else log_format.unit or unit_of(workload)
         )  # even if what follows refuses
         if method.name == "published":
-            found |= _published(run, log_format, facts, further)
+            values |= _published(run, log_format, facts, further)
         else:
             try:
-                best, known = widest(run, log_format, facts, method.warmup, further)
-                found["widest"] = best["first"], best["last"]
+                warmup = (method.window or Window()).warmup
+                best, known = widest(run, log_format, facts, warmup, further)
+                values["widest"] = best["first"], best["last"]
             except (Refused, ArithmeticError):
                 if method.widest:
                     raise
             if method.widest:
                 facts = known
-                found |= best
+                values |= best
             else:
-                found |= by_window(run, log_format, method.ends_in(log_format), facts, further)
-        found["status"] = "ok"
+                values |= by_window(run, log_format, method.ends_in(log_format), facts, further)
+        values["status"] = "ok"
     except Refused as refusal:
-        found |= {"status": "refused", "code": refusal.code, "reason": str(refusal)}
+        values |= {"status": "refused", "code": refusal.code, "reason": str(refusal)}
     except ArithmeticError as error:
         why = f"no throughput follows from its numbers: {error}"
-        found |= {"status": "refused", "code": "impossible", "reason": why}
+        values |= {"status": "refused", "code": "impossible", "reason": why}
     names: tuple[FactName, ...] = ("global_batch", "world_size", "start_loss")
-    found |= {name: facts.get(name) for name in names}
-    found["sources"] = facts.tellers()
+    values |= {name: facts.get(name) for name in names}
+    values["sources"] = facts.tellers()
     if log_format.system:  # our own runs end after so many iterations, and train to no target
-        found["time_to_train"] = run.time_to_train
-    return Measurement(name, log_format.name, **found), facts
+        values["time_to_train"] = run.time_to_train
+    return Measurement(name, log_format.name, **values), facts
 
 
-def _gather(facts: Facts, run: LoggedRun, told: Told, method: Method) -> None:
+def _gather(facts: Facts, run: LoggedRun, sources: Sources, method: Method) -> None:
     if run.overflow and not method.widest:
         raise Refused(
             "too-many-lines",
             f"it prints more than {MOST_RECORDS} lines up to the window's end: "
             "choose a nearer one with --window FIRST:LAST",
         )
-    for teller, known in ((LOG, run.facts), *told):
-        facts.add(teller, known)
+    for source, known in ((LOG, run.facts), *sources):
+        facts.add(source, known)
     if facts.get("forward_only"):
         raise Refused(
             "no-training", "the log says that its run trains nothing: it runs forward only"
@@ -372,5 +362,7 @@ def _published(
     lines = [record for record in run.records if record.rank == rank]
     if in_order(lines) and lines[0].time is not None:
         step_samples(intervals(lines, log_format), log_format, facts)
-    found = estimate._asdict()
-    return found if estimate.unit else {key: found[key] for key in found if key != "unit"}
+    values = estimate._asdict()
+    if not estimate.unit:
+        del values["unit"]
+    return values

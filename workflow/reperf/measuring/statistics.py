@@ -13,6 +13,7 @@ from math import comb
 from typing import Literal, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 CONFIDENCE = 0.95
 """The least coverage at which a confidence interval is given."""
@@ -25,12 +26,33 @@ WIDE = 1.25
 Verdict = Literal["faster", "slower", "not resolvable"]
 
 
+TOLERANCE, IN_FEWER_BITS = 1e-3, 1e-2
+"""How far the losses of two systems may be apart in fp32, and in all else, from rounding alone.
+
+In bfloat16, the losses of ResNet-50 and BERT in PyTorch and TensorFlow 2 were up to 9e-4 apart.
+"""
+_SAME_BATCH = ["suite", "batch_size_per_device", "topology", "repeat"]
+
+
 class Interval(NamedTuple):
     """A confidence interval of a median, with its exact coverage."""
 
     low: float
     high: float
     level: float
+
+
+class Ranked(NamedTuple):
+    """A cell's place among others."""
+
+    cell: int
+    """Which of the cells it is."""
+    median: float
+    ratio: float
+    """Its median divided by that of the fastest."""
+    verdict: Literal["fastest"] | Verdict
+    p: float | None
+    """Of the test against the fastest, corrected for the number of rivals; None: it is that."""
 
 
 def spread(values: Sequence[float]) -> dict[str, float | None]:
@@ -40,6 +62,10 @@ def spread(values: Sequence[float]) -> dict[str, float | None]:
         throughput_median, throughput_min, throughput_max; throughput_iqr, the distance of the
         quartiles by linear interpolation (Hyndman and Fan's type 7), None where a single value has
         no spread; ci_low, ci_high, ci_level of the median, None where n is too small for them.
+
+    Examples:
+        >>> spread([1.0, 2.0, 4.0, 8.0])["throughput_median"]
+        3.0
     """
     low, median, high = np.quantile(values, (0.25, 0.5, 0.75))
     interval = median_interval(values) or (None, None, None)
@@ -67,7 +93,12 @@ def median_interval(values: Sequence[float]) -> Interval | None:
 
 
 def speedup(median: float, baseline: float) -> float:
-    """How many times faster than the baseline: unrounded medians, then half-even to 2 decimals."""
+    """How many times faster than the baseline: unrounded medians, then half-even to 2 decimals.
+
+    Examples:
+        >>> speedup(190.0, 100.0)
+        1.9
+    """
     return float(round(Fraction(median) / Fraction(baseline), 2))
 
 
@@ -78,6 +109,10 @@ def speedup_range(
 
     Args:
         values, baseline: the minimum and the maximum of their repeats.
+
+    Examples:
+        >>> speedup_range((18.0, 22.0), (9.0, 11.0))
+        (1.64, 2.44)
     """
     return speedup(values[0], baseline[1]), speedup(values[1], baseline[0])
 
@@ -87,6 +122,10 @@ def efficiency(median: float, baseline: float, ideal: Fraction | int) -> float:
 
     Args:
         ideal: the number of devices over that of the baseline.
+
+    Examples:
+        >>> efficiency(760.0, 100.0, ideal=8)
+        0.95
     """
     return float(round(Fraction(median) / Fraction(baseline) / ideal, 4))
 
@@ -103,15 +142,19 @@ def compare(
 
     Returns:
         For each rival, the verdict about it, and its corrected p.
+
+    Examples:
+        >>> compare([[5.0, 6.0, 7.0, 8.0]], [1.0, 2.0, 3.0, 4.0])
+        [('faster', 0.02857142857142857)]
     """
     if not rivals:
         return []
     from scipy.stats import mannwhitneyu  # noqa: PLC0415 - slower than the rest
 
-    found = [float(mannwhitneyu(ours, theirs, method="exact").pvalue) for ours in rivals]
+    p_values = [float(mannwhitneyu(ours, theirs, method="exact").pvalue) for ours in rivals]
     return [
         (_verdict(np.median(ours) - np.median(theirs), p), p)
-        for ours, p in zip(rivals, holm(found), strict=True)
+        for ours, p in zip(rivals, holm(p_values), strict=True)
     ]
 
 
@@ -170,26 +213,62 @@ def rank_of_bound(ours: int, theirs: int) -> tuple[int, float]:
     return rank, 1 - 2 * outside / total if rank else 0.0
 
 
-def holm(found: Sequence[float]) -> list[float]:
-    """p values of several tests, so that any false verdict among all is as rare as p says.
+def ranked(cells: Sequence[Sequence[float]]) -> list[Ranked]:
+    """Rank cells by the medians of their repeats, the fastest first, each compared with that.
+
+    Args:
+        cells: the throughputs of each cell's repeats.
+
+    Examples:
+        >>> [(place.cell, place.ratio, place.verdict) for place in ranked([[9.0], [12.0]])]
+        [(1, 1.0, 'fastest'), (0, 0.75, 'not resolvable')]
+    """
+    medians = [float(np.median(cell)) for cell in cells]
+    fastest, *others = sorted(range(len(cells)), key=lambda cell: -medians[cell])
+    best, verdicts = medians[fastest], compare([cells[other] for other in others], cells[fastest])
+    return [
+        Ranked(fastest, best, 1.0, "fastest", None),
+        *(
+            Ranked(cell, medians[cell], medians[cell] / best, verdict, p)
+            for cell, (verdict, p) in zip(others, verdicts, strict=True)
+        ),
+    ]
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Correct the p values of several tests, so that a false verdict among them is as rare as p.
 
     Source: S. Holm, A simple sequentially rejective multiple test procedure, Scandinavian Journal
     of Statistics 6 (1979), 65-70.
+
+    Examples:
+        >>> holm([0.01, 0.04])
+        [0.02, 0.04]
     """
-    corrected, least = list(found), 0.0
-    for rank, at in enumerate(sorted(range(len(found)), key=found.__getitem__)):
-        least = max(least, min(1.0, (len(found) - rank) * found[at]))
+    corrected, least = list(p_values), 0.0
+    for rank, at in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        least = max(least, min(1.0, (len(p_values) - rank) * p_values[at]))
         corrected[at] = least
     return corrected
 
 
 def repeats_to_resolve(rivals: int) -> int:
-    """How many repeats of each cell can tell all of its rivals apart, if none overlap."""
+    """How many repeats of each cell can tell all of its rivals apart, if none overlap.
+
+    Examples:
+        >>> [repeats_to_resolve(rivals) for rivals in (1, 2, 6, 7)]
+        [4, 5, 5, 6]
+    """
     return next(n for n in count(1) if 2 * rivals / comb(2 * n, n) <= SIGNIFICANCE)
 
 
 def repeats_for_interval() -> int:
-    """How many repeats have an interval of their median."""
+    """How many repeats have an interval of their median.
+
+    Examples:
+        >>> repeats_for_interval()
+        6
+    """
     return next(n for n in count(1) if median_interval(range(n)))
 
 
@@ -197,3 +276,30 @@ def _verdict(difference: float, p: float) -> Verdict:
     if p > SIGNIFICANCE:
         return "not resolvable"
     return "faster" if difference > 0 else "slower"
+
+
+def initial_loss_outliers(measurements: pd.DataFrame) -> pd.Series:
+    """Which runs start from another loss than most others that were given the same first batch.
+
+    Where all systems are given the same batch, trainers log its loss before they train, without
+    dropout. These losses must agree.
+
+    Args:
+        measurements: as read_measurements gives them. Only runs made here are compared, and of them
+            those that gave a number.
+
+    Returns:
+        For each outlier, by its index, what most others' loss is: their median.
+    """
+    wanted = {"source": "", "status": "ok"}
+    ours = measurements[(measurements[list(wanted)] == wanted).all(axis="columns")]
+    outliers = {}
+    for _, group in ours[ours["start_loss"].notna()].groupby(_SAME_BATCH, sort=False):
+        losses = group["start_loss"]
+        for index, loss in losses.items():
+            others = losses.drop(index)
+            fp32 = group["precision"].iloc[0] == "fp32"
+            tolerance = TOLERANCE if fp32 else IN_FEWER_BITS
+            if ((others - loss).abs() > tolerance).sum() * 2 > len(others):
+                outliers[index] = float(others.median())
+    return pd.Series(outliers, dtype="float64")

@@ -6,20 +6,22 @@ printed speeds say which.
 
 from collections.abc import Mapping, Sequence
 from fractions import Fraction
-from math import ceil, fsum, inf, prod
+from math import ceil, fsum, inf, isclose, prod
 from statistics import median
 from typing import Any
 
 from reperf.logs.checks import Refused
 from reperf.logs.facts import Facts
 from reperf.logs.format import Format
+from reperf.measuring.counts import ANY, per_second, unit_of
 from reperf.measuring.intervals import COARSEST, Interval, check_evaluations
-from reperf.measuring.units import ANY, per_second, unit_of
 
 TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""
 NEARER = 3.0
 """How many times as near as any other size the one must be that the printed speeds mean."""
+_SAME = {"rel_tol": COARSEST}
+"""How near two sizes are between which it does not matter which is meant."""
 
 
 def step_samples(
@@ -43,12 +45,13 @@ def step_samples(
     world = facts.get("world_size")
     fitting = _fitting(implied, sizes, world)
     if not fitting and any(step.left_out.seconds for step in steps):
-        whole = [_with_evaluations(step) for step in steps]
+        # Some programs reckon their speed with the time of their evaluations.
+        whole = [step._replace(seconds=step.seconds + step.left_out.seconds) for step in steps]
         fitting = _fitting(_implied_samples(whole, log_format, facts) or implied, sizes, world)
     if fitting:
         nearest, meant = fitting[0]
-        others = [size for off, size in fitting if off < NEARER * nearest]
-        if rival := next((size for size in others if _differ(size, meant)), None):
+        near = (size for off, size in fitting if off < NEARER * nearest)
+        if rival := next((size for size in near if not isclose(size, meant, **_SAME)), None):
             raise Refused(
                 "open-size",
                 f"the printed speeds mean {implied:.6g} samples a step, and nothing says which "
@@ -90,30 +93,24 @@ def _of_one_device(implied: float, trained: int | Fraction | None) -> str:
     return f"; if the speeds are those of one of {devices} devices, --topology says so"
 
 
-def _with_evaluations(step: Interval) -> Interval:
-    """An interval with the time of its evaluations, as some programs reckon their speed."""
-    return step._replace(seconds=step.seconds + step.left_out.seconds)
-
-
 def cut_short(steps: Sequence[Interval], log_format: Format) -> Interval | None:
     """The last interval, if its step was not trained to its end, by the time and speed of others.
 
     An evaluation that runs beside training may end it within an epoch.
     """
-    told = [step for step in steps if step.rate and step.seconds >= 0]
-    if len(log_format.step_is) == 1 or len(told) < 2:
+    timed = [step for step in steps if step.rate and step.seconds >= 0]
+    if len(log_format.step_is) == 1 or len(timed) < 2:
         return None
-    *others, last = told
-    usual, typical = median(map(_made, others)), median(map(_step_time, others))
-    share = 1 - TOLERANCE
-    return last if _made(last) < share * usual and _step_time(last) < share * typical else None
+    *others, last = ((_trained(step), step.seconds / (step.stop - step.start)) for step in timed)
+    usual = (median(amounts) for amounts in zip(*others, strict=True))
+    is_short = all(
+        amount < (1 - TOLERANCE) * median_amount
+        for amount, median_amount in zip(last, usual, strict=True)
+    )
+    return timed[-1] if is_short else None
 
 
-def _step_time(step: Interval) -> float:
-    return step.seconds / (step.stop - step.start)
-
-
-def _made(step: Interval) -> float:
+def _trained(step: Interval) -> float:
     """What an interval trained for each step, by its speed."""
     return step.seconds * (step.rate or 0.0) / (step.stop - step.start)
 
@@ -127,18 +124,15 @@ def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int 
     if not sizes:
         return None
     first, *others = sizes.values()
-    if log_format.step_is[0] in _EPOCHS and any(_differ(first, other) for other in others):
+    if log_format.step_is[0] in _EPOCHS and not all(
+        isclose(first, other, **_SAME) for other in others
+    ):
         raise Refused(
             "open-size",
             "the log does not say how many samples it trains in an epoch: "
             + " or ".join(map(str, sizes.values())),
         )
     return first
-
-
-def _differ(one: float | Fraction, other: float | Fraction) -> bool:
-    """Whether two sizes are so far apart that it matters which is meant."""
-    return abs(float(one) - float(other)) > COARSEST * max(float(one), float(other))
 
 
 def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterations: int) -> int:
@@ -199,24 +193,24 @@ def _whole(samples: float, batch: int) -> str:
 
 def _implied_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> float | None:
     factors = [facts.get(fact) for fact in log_format.rate_times]
-    told = [step for step in steps if step.rate and step.seconds >= 0]
-    short = cut_short(told, log_format)
-    told = [step for step in told if step.trains and step is not short] or told
-    if None in factors or not told:
+    timed = [step for step in steps if step.rate and step.seconds >= 0]
+    short = cut_short(timed, log_format)
+    timed = [step for step in timed if step.trains and step is not short] or timed
+    if None in factors or not timed:
         return None
-    samples = fsum(step.seconds * rate for step, rate in zip(told, _rates(told), strict=True))
-    return samples * prod(factors) / sum(step.stop - step.start for step in told)
+    samples = fsum(step.seconds * rate for step, rate in zip(timed, _rates(timed), strict=True))
+    return samples * prod(factors) / sum(step.stop - step.start for step in timed)
 
 
 def _rates(steps: Sequence[Interval]) -> list[float]:
     """The printed speeds; the median in the place of those that do not fit their own interval.
 
-    Some programs print spikes among them. The time of such an interval counts all the same: nobody
-    can make it up by a speed that is as wrong.
+    Some programs print spikes among them. The time of such an interval counts all the same: a speed
+    that is as wrong cannot make it up.
     """
-    made = list(map(_made, steps))
-    usual, typical = median(made), median(step.rate or 0.0 for step in steps)
+    trained = list(map(_trained, steps))
+    usual, typical = median(trained), median(step.rate or 0.0 for step in steps)
     return [
-        (step.rate or 0.0) if abs(one - usual) <= TOLERANCE * usual else typical
-        for step, one in zip(steps, made, strict=True)
+        (step.rate or 0.0) if abs(amount - usual) <= TOLERANCE * usual else typical
+        for step, amount in zip(steps, trained, strict=True)
     ]

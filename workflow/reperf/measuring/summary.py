@@ -11,8 +11,8 @@ import pandas as pd
 from reperf.config import Cell
 from reperf.errors import ReperfError
 from reperf.measuring import SUMMED
+from reperf.measuring.counts import per_second, unit_of
 from reperf.measuring.statistics import efficiency, speedup, speedup_range, spread
-from reperf.measuring.units import per_second, unit_of
 from reperf.systems import load_workloads, read_shape
 from reperf.tables import CELL, SETTING, SUMMARY
 
@@ -90,16 +90,16 @@ def _measured(runs: pd.DataFrame) -> dict[str, Any]:
     row |= {"status": status, "reason": reason, "n": len(good)}
     row |= _origin(runs) | {
         # The load before the run, where it could not be sampled during the run.
-        "load": _greatest(runs["load_during"].fillna(runs["load_before"])),
-        "gpu_processes": _greatest(runs["gpu_processes"]),
-        "shared_cpus": _greatest(runs["shared_cpus"]),
+        "load": runs["load_during"].fillna(runs["load_before"]).max(),
+        "gpu_processes": runs["gpu_processes"].max(),
+        "shared_cpus": runs["shared_cpus"].max(),
     }
     if len(good):
         row |= spread([float(value) for value in good["throughput"]])
         row |= {
             "method": first["method"],
-            "waited": _median(good["waited"].dropna()),
-            "also_median": _median(good["also_throughput"].dropna()),
+            "waited": _median(good["waited"]),
+            "also_median": _median(good["also_throughput"]),
             "also_unit": first["also_unit"],
             **_rates(good, row),
         }
@@ -129,20 +129,19 @@ def _rates(good: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         # `first` and `last` are rank 0's alone; what is counted in another unit says no samples.
         known = good["samples"].astype(float) if row["unit"] == unit_of(row["workload"]) else nan
         samples = samples.mask(together, known)
-        own = samples / devices / good["global_batch"].astype(float)
-        iterations = iterations.mask(together, own)
-    step = _median((1000 * good["seconds"] / iterations).dropna())
+        each = samples / devices / good["global_batch"].astype(float)
+        iterations = iterations.mask(together, each)
     of_sample = load_workloads()[row["workload"]].flops_at(read_shape(row["shape"]))
     used = samples / good["seconds"] / good["matrix_rate"] * ((of_sample or nan) / devices)
-    # Devices that share CPUs have no part of their own that a rate would be of.
-    own = not _shares(row)
+    # A device that shares CPUs has no rate of its own.
+    alone = not _shares(row)
     return {
-        "per_device": row["throughput_median"] / devices if own else None,
-        "step_ms": step,
-        "flop_utilisation": _median(used.dropna()) if own else None,
-        "peak_memory": _greatest(good["peak_memory"]),
+        "per_device": row["throughput_median"] / devices if alone else None,
+        "step_ms": _median(1000 * good["seconds"] / iterations),
+        "flop_utilisation": _median(used) if alone else None,
+        "peak_memory": good["peak_memory"].max(),
         "peak_memory_is": " ".join(dict.fromkeys(filter(None, good["peak_memory_is"]))),
-        "joules_per_sample": _median((good["joules"] / samples).dropna()),
+        "joules_per_sample": _median(good["joules"] / samples),
         "stage_memory": _greatest_of_stages(good["stage_memory"]),
         "epoch_seconds": _epoch_seconds(good, row),
     }
@@ -155,7 +154,7 @@ def _greatest_of_stages(texts: pd.Series) -> str:
 
 
 def _epoch_seconds(good: pd.DataFrame, row: dict[str, Any]) -> float | None:
-    """How long an epoch of whole global batches takes; None where nobody knows its samples."""
+    """How long an epoch of whole global batches takes; None where its samples are unknown."""
     known = load_workloads().get(row["workload"])
     batches = set(good["global_batch"].dropna())
     if known is None or known.epoch is None or len(batches) != 1:
@@ -166,13 +165,9 @@ def _epoch_seconds(good: pd.DataFrame, row: dict[str, Any]) -> float | None:
     return known.epoch // batch * batch / row["throughput_median"]
 
 
-def _greatest(values: pd.Series) -> float | int | None:
-    known = values.dropna()
-    return known.max() if len(known) else None
-
-
 def _median(values: pd.Series) -> float | None:
-    return float(values.median()) if len(values) else None
+    known = values.dropna()  # of none at all, numpy warns
+    return float(known.median()) if len(known) else None
 
 
 def _verdict(runs: pd.DataFrame) -> tuple[str, str]:
@@ -198,11 +193,11 @@ def _add_speedup(rows: Iterable[dict[str, Any]], baseline: str | None) -> None:
     series = defaultdict(list)
     for row in rows:
         series[_key(row[column] for column in CELL if column not in PLACE)].append(row)
-    for own in series.values():
-        against = baseline or min(own, key=_size)["topology"]
-        base = next((row for row in own if row["topology"] == against), None)
+    for cells in series.values():
+        against = baseline or min(cells, key=_size)["topology"]
+        base = next((row for row in cells if row["topology"] == against), None)
         if base is not None and base["throughput_median"] is not None and not _shares(base):
-            for row in own:
+            for row in cells:
                 row.update({} if _shares(row) else _speedup_over(base, row))
 
 

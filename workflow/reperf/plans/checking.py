@@ -79,7 +79,7 @@ def check_report(report: Report, configfile: str) -> None:
             check_containers(part)
             check_compiler(part)
         if any(suite.sources for suite in report.suites):
-            from reperf.measuring.log_sources import check_sources  # noqa: PLC0415 - slow
+            from reperf.measuring.suite_rows import check_sources  # noqa: PLC0415 - slow
 
             check_sources(report)
     for data in report.data:

@@ -3,9 +3,9 @@
     1:5d0c9e1f7a42 batch_size=2; build=lock 9d3c5a72e0b1; device=cpu, AMD EPYC 7B13; input=tfrecord;
     precision=fp32; shape=image_size:32; system=pytorch; threads=1; topology=1n1g; workload=resnet50
 
-Before the colon stands the version of the rule below, behind it a digest of the parts that follow,
-for people. All that decides a run is a part, unless it is named here. A part without a value is
-left out: a field that a run gains later changes no key of runs that do without it.
+The version of the rule below stands before the colon, a digest of the parts after it; the parts
+follow, for people. All that decides a run is a part, unless it is named here. A part without a
+value is left out: a field that a run gains later changes no key of runs that do without it.
 """
 
 import json
@@ -43,12 +43,12 @@ def key_of(record: RunRecord) -> str:
     parts["overlay"] = record.environment.overlay
     parts = {name: parts[name] for name in sorted(parts) if parts[name] not in _usual(name)}
     exact = json.dumps(parts, sort_keys=True, separators=(",", ":"))
-    said = "; ".join(f"{name}={_said(value)}" for name, value in parts.items())
-    return f"{VERSION}:{sha256(exact.encode()).hexdigest()[:SHOWN]} {said}"
+    shown = "; ".join(f"{name}={_shown(value)}" for name, value in parts.items())
+    return f"{VERSION}:{sha256(exact.encode()).hexdigest()[:SHOWN]} {shown}"
 
 
 def _usual(name: str) -> tuple[Any, ...]:
-    """The values of a part of which nothing is said: none, and what a run has without a word."""
+    """The values with which a part is left out: none, and the default of a run."""
     field = Run.model_fields.get(name)
     return _EMPTY if field is None or field.is_required() else (*_EMPTY, field.default)
 
@@ -85,12 +85,12 @@ def _build(environment: Environment) -> str:
     return f"{kind} {digest.removeprefix('sha256:')[:SHOWN]}"
 
 
-def _said(value: Any) -> str:  # noqa: ANN401 - whatever a run holds
-    """A value as a key shows it; its digest alone is exact."""
+def _shown(value: Any) -> str:  # noqa: ANN401 - whatever a run holds
+    """A value as a key shows it; only the digest is exact."""
     if isinstance(value, dict):
         return ",".join(
-            f"{name}:{_said(value[name])}" for name in sorted(value) if value[name] not in _EMPTY
+            f"{name}:{_shown(value[name])}" for name in sorted(value) if value[name] not in _EMPTY
         )
     if isinstance(value, list):
-        return "+".join(map(_said, value))
+        return "+".join(map(_shown, value))
     return str(value)

@@ -154,7 +154,7 @@ class Diagnosis(Model):
         return sum(finding.level == level for finding in self.findings)
 
     def place(self, finding: Finding) -> str:
-        """Where a finding holds: the nodes' names, or their number where nobody needs the names."""
+        """Where a finding holds: the nodes' names, or only their number."""
         if len(self.nodes) > 1 and finding.nodes == self.nodes:
             return f"all {len(self.nodes)} nodes"
         if len(finding.nodes) > NAMED_NODES and finding.level in ("ok", "not there"):

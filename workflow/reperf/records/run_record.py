@@ -29,7 +29,7 @@ LONGEST_REASON = 500
 """Characters."""
 
 NOT_COMPARED = "the trainers' last weights: each keeps its own time, and lacks others' last updates"
-"""What a record says of trainers that wait for nobody."""
+"""What a record says of trainers that do not wait for each other."""
 
 
 class Power(BaseModel):
@@ -152,10 +152,10 @@ class Sealed(BaseModel, extra="forbid"):
                     f"{name}: {cls.KIND} of version {shown(version)}; this reperf reads {VERSION}: "
                     "make it again, or remove the file to measure the log without it"
                 )
-        found = checked(cls, content, f"{name}: not {cls.KIND}")
+        record = checked(cls, content, f"{name}: not {cls.KIND}")
         if seal != _seal(content):
             raise ReperfError(f"{name}: has changed since it was written")
-        return found
+        return record
 
 
 class BatchTrial(BaseModel):
@@ -198,7 +198,7 @@ class LargestBatch(Sealed):
 
 
 PeakMemory = Literal["allocated", "in use", "resident", "address space"]
-"""What a peak tells: what the framework has allocated on a GPU, or, where it does not say, all that
+"""What a peak is: what the framework has allocated on a GPU, or, where it does not say, all that
 is in use there; on a CPU what the process holds in memory or, under a limit, its address space."""
 
 

@@ -38,9 +38,14 @@ from reperf.drawing.labels import (
 from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
-from reperf.measuring.agreement import initial_loss_outliers
-from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
-from reperf.measuring.together import LEAST_OVERLAP
+from reperf.measuring.async_trainers import LEAST_OVERLAP
+from reperf.measuring.statistics import (
+    WIDE,
+    Ratio,
+    initial_loss_outliers,
+    ratio,
+    repeats_for_interval,
+)
 from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import (
     PublishedTable,

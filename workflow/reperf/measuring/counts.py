@@ -1,11 +1,65 @@
-"""What a log counts in a window, from its lines at both ends."""
+"""What is counted: the units of a throughput, and what a log counts in a window."""
 
 from collections.abc import Mapping, Sequence
 
 from reperf.logs.checks import Refused
 from reperf.logs.facts import Facts
 from reperf.logs.format import SKIPPED, WAITED, Record
-from reperf.measuring.units import ANY
+from reperf.systems import load_workloads
+
+ANY = "samples"
+"""What a log counts if it does not say samples of what."""
+
+
+def per_second(count: str) -> str:
+    """The unit of a throughput that counts something.
+
+    Examples:
+        >>> per_second("images")
+        'images/s'
+    """
+    return f"{count}/s"
+
+
+def unit_of(workload: str | None) -> str | None:
+    """The unit of a workload's throughput in samples; None if the workload is unknown.
+
+    Examples:
+        >>> unit_of("resnet50"), unit_of("bert-base"), unit_of("another")
+        ('images/s', 'sentences/s', None)
+    """
+    known = load_workloads().get(workload) if workload else None
+    return per_second(known.units[0]) if known else None
+
+
+def all_counts() -> list[str]:
+    """Everything that some workload counts, each once.
+
+    Examples:
+        >>> {"images", "tokens"} <= set(all_counts())
+        True
+    """
+    workloads = load_workloads().values()
+    return list(dict.fromkeys(unit for workload in workloads for unit in workload.units))
+
+
+def further_count(asked: str | None, workload: str | None, log_unit: str | None) -> str | None:
+    """What a log must count itself, because it does not follow from the samples.
+
+    Args:
+        asked: what to count; None: samples, whatever they are called.
+        workload: what was trained, if it is known.
+        log_unit: the unit that the log's format prints, if it is always the same.
+
+    Returns:
+        The name of the count; None if samples are asked for.
+
+    Examples:
+        >>> further_count("tokens", "bert-base", None), further_count("images", "resnet50", None)
+        ('tokens', None)
+    """
+    samples = {log_unit, unit_of(workload)} - {None}
+    return None if asked is None or per_second(asked) in samples else asked
 
 
 def counted_between(records: Sequence[Record], ends: tuple[int, int]) -> dict[str, float]:
@@ -43,9 +97,9 @@ def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Fac
     Raises:
         Refused: it does not count that, or its count does not grow.
     """
-    if count not in counted and count == "tokens" and (tokens := facts.get("sample_tokens")):
-        return samples * tokens
     if count not in counted:
+        if count == "tokens" and (tokens := facts.get("sample_tokens")):
+            return samples * tokens
         others = ", ".join(name for name in counted if name != WAITED) or "nothing"
         raise Refused(
             "method", f"the log does not count {count} at the window's ends; it counts {others}"
@@ -66,6 +120,10 @@ def waited_share(counted: Mapping[str, float], seconds: float) -> float | None:
 
     Returns:
         None if the log does not say it at both ends, or says what cannot be.
+
+    Examples:
+        >>> waited_share({WAITED: 2.0}, 16.0)
+        0.125
     """
     waited = counted.get(WAITED)
     return None if waited is None or not 0 <= waited <= seconds else waited / seconds

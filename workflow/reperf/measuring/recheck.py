@@ -7,7 +7,7 @@ from pathlib import Path
 from reperf.config import Cell, Suite, runs_of
 from reperf.errors import ReperfError
 from reperf.layout import tables_of
-from reperf.measuring.log_sources import measure_suite
+from reperf.measuring.suite_rows import measure_suite
 from reperf.measuring.summary import summarise
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, table_of
 
@@ -18,6 +18,7 @@ def measured_tables(
     """Measure and summarise a suite.
 
     Args:
+        suite: the suite.
         cells: of the suite, with known batch sizes.
         plans: a run's folder -> the digest of its plan; left out: any record's will do.
 

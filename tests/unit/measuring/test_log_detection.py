@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 from reperf.config import load_report
-from reperf.measuring import walk
+from reperf.measuring import log_detection
 from reperf.measuring.found_logs import files_of
-from reperf.measuring.log_sources import check_sources
-from reperf.measuring.walk import DEEPEST, files_below
+from reperf.measuring.log_detection import DEEPEST, files_below
+from reperf.measuring.suite_rows import check_sources
 
 from tests.helpers.refusal import refused_in_one_line
 
@@ -39,7 +39,7 @@ def test_files_come_in_the_order_of_their_paths_and_links_to_folders_lead_nowher
 
 
 def test_a_folder_of_too_much_is_refused_where_the_count_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr(walk, "MOST_ENTRIES", 10)
+    monkeypatch.setattr(log_detection, "MOST_ENTRIES", 10)
     for number in range(11):
         (tmp_path / f"{number}.png").touch()
     assert f"{tmp_path}: holds more than 10 files and folders" in why_refused(tmp_path)

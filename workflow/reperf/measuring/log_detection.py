@@ -4,15 +4,23 @@ People name logs in many ways: `train.log`, `result_0.txt`, `workerlog.0`, `gpu8
 that a file is a log, or something else; where it leaves that open, the content decides.
 """
 
+import os
 import re
 from io import BytesIO
 from itertools import islice
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Literal
 
+from reperf.errors import ReperfError
 from reperf.logs.checks import Refused
 from reperf.logs.log_file import LogFile
 from reperf.logs.recognise import NOT_READ, recognise
+from reperf.text import natural_sort_key
+
+MOST_ENTRIES = 100_000
+"""Files and folders below a folder of logs; looking at so many takes a second."""
+DEEPEST = 50
+"""Levels of folders inside each other."""
 
 SURE = (".log",)
 """A file with this ending is a log."""
@@ -21,7 +29,7 @@ LIKELY = (".txt", ".out", ".err")
 SUFFIXES = (*SURE, *LIKELY)
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
-Name = Literal["sure", "likely", "open", "other"]
+FileClass = Literal["sure", "likely", "open", "other"]
 """What a name says: a log; perhaps one; nothing, for it has no ending; something else."""
 
 _ENDING = re.compile(r"\.[A-Za-z]\w{0,15}")  # that of workerlog.0 is a number, and says nothing
@@ -40,12 +48,17 @@ _MLPERF = re.compile(rb":::ML(?:LOG|L|Pv\d[\d.]{0,9}) ")
 """What nothing but a log of MLPerf's holds, in all its versions: one line is enough."""
 
 
-def by_name(path: PurePath) -> Name:
-    """What the name of a file says about it."""
+def class_of(path: PurePath) -> FileClass:
+    """What the name of a file says about it.
+
+    Examples:
+        >>> [class_of(PurePath(name)) for name in ("a.log", "a.out.gz", "workerlog.0", "a.png")]
+        ['sure', 'likely', 'open', 'other']
+    """
     ending = path.suffix.lower()
     if ending in _COMPRESSED:
-        name = by_name(path.with_suffix(""))
-        return name if name in ("sure", "likely") else "other"
+        unpacked = class_of(path.with_suffix(""))
+        return unpacked if unpacked in ("sure", "likely") else "other"
     if ending in SURE:
         return "sure"
     if ending in LIKELY:
@@ -59,6 +72,10 @@ def is_log(head: bytes) -> bool:
 
     Args:
         head: its beginning, as `beginning` gives it.
+
+    Examples:
+        >>> is_log(b"Everyone is permitted to copy and distribute.")
+        False
     """
     if b"\0" in head:  # a program, a picture
         return False
@@ -70,14 +87,49 @@ def is_log(head: bytes) -> bool:
 
 
 def reads_like_log(head: bytes) -> bool:
-    """Whether a file begins as if training had written it, in whatever format."""
-    if _MLPERF.search(head) and b"\0" not in head:
-        return True
+    r"""Whether a file begins as if training had written it, in whatever format.
+
+    Examples:
+        >>> reads_like_log(b"step 1, loss 9.0\nstep 2, loss 8.5\nstep 3, loss 8.2\n")
+        True
+    """
+    if b"\0" in head:
+        return False
     lines = set(head.replace(b"\r", b"\n").split(b"\n"))
     signs = (line for line in lines if _SIGN.search(line))
-    return b"\0" not in head and len(list(islice(signs, _FEWEST))) == _FEWEST
+    return bool(_MLPERF.search(head)) or len(list(islice(signs, _FEWEST))) == _FEWEST
 
 
 def beginning(log: LogFile) -> bytes:
     """As much of a log as it is judged by."""
     return log.part(0, min(_HEAD, log.size))
+
+
+def files_below(folder: Path) -> list[Path]:
+    """The files below a folder, in the natural order of their paths; links to folders are ignored.
+
+    Raises:
+        ReperfError: it holds more files than any folder of logs, or a folder cannot be read.
+    """
+
+    def unreadable(error: OSError) -> None:
+        raise ReperfError(
+            f"{error.filename}: cannot be read: {error.strerror}; allowed: a folder of logs"
+        )
+
+    files: list[Path] = []
+    count, depth = 0, len(folder.parts)
+    for current, folders, names in os.walk(folder, onerror=unreadable):
+        count += len(folders) + len(names)
+        if len(Path(current).parts) - depth >= DEEPEST:
+            raise ReperfError(
+                f"{folder}: has folders more than {DEEPEST} deep; allowed: a folder of logs"
+            )
+        if count > MOST_ENTRIES:
+            raise ReperfError(
+                f"{folder}: holds more than {MOST_ENTRIES} files and folders, those of {current} "
+                "among them; allowed: a folder of logs"
+            )
+        paths = (os.path.join(current, name) for name in names)  # noqa: PTH118 - see below
+        files += [Path(path) for path in paths if os.path.isfile(path)]  # noqa: PTH113 - never raises
+    return sorted(files, key=lambda file: natural_sort_key(str(file)))

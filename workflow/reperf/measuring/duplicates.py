@@ -4,14 +4,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from reperf.measuring.answer import Answer
-from reperf.measuring.evidence import Span
+from reperf.measuring.fingerprint import Span
+from reperf.measuring.request import RunResult
 
 _RANK = re.compile(r"(?i)(?<![a-z])(workerlog\.|rank[._-]?)\d+")
-"""How launchers name the log of each rank; only the first one writes nothing else so."""
+"""How launchers name the log of each rank; only the first of these names has no other meaning."""
 
 
-class Counted:
+class DuplicateFinder:
     """The runs that count so far."""
 
     def __init__(self) -> None:
@@ -19,22 +19,22 @@ class Counted:
         self._ranks: dict[str, list[tuple[Span | None, str]]] = defaultdict(list)
         self._spans: dict[object, list[tuple[frozenset[str], Span, str]]] = defaultdict(list)
 
-    def again(self, log: str, cell: object, answer: Answer) -> str:
+    def reason(self, log: str, cell: object, result: RunResult) -> str:
         """Count a run that was measured.
 
         Args:
             log: the name of its log, for others that turn out to be the same run.
             cell: what only repeats have in common.
-            answer: what was measured.
+            result: what was measured.
 
         Returns:
             Why it does not count, with the log that it repeats; empty if it does.
         """
-        marks = list(_marks(answer))
+        marks = list(_marks(result))
         for mark in marks:
             if other := self._logs.get(mark):
                 return f"counted already, as {other}: {mark[0]}"
-        hosts, span, launch = _hosts(answer), _span(answer), _RANK.sub(r"\1*", log)
+        hosts, span, launch = _hosts(result), _span(result), _RANK.sub(r"\1*", log)
         for when, other in self._ranks[launch]:
             if _overlap(span, when) if span and when else "workerlog." in launch:
                 return f"counted already, as {other}: another rank of the same run"
@@ -50,33 +50,32 @@ class Counted:
         return ""
 
 
-def _marks(answer: Answer) -> Iterator[tuple[str, object]]:
+def _marks(result: RunResult) -> Iterator[tuple[str, object]]:
     """What only the same run has, each as its name and its value."""
-    if answer.digest:
-        yield "the same file", (answer.digest, answer.measured.run)
-    if evidence := answer.evidence:
-        by = "times" if evidence.by_times else "lines"
-        yield f"the same {by} in the window", evidence.digest
-    if answer.record is not None and answer.record.started:
-        record = answer.record
+    if result.digest:
+        yield "the same file", (result.digest, result.measured.run)
+    if result.fingerprint:
+        yield "the same lines or times in the window", result.fingerprint.digest
+    if result.record is not None and result.record.started:
+        record = result.record
         yield "the same run by its record", (record.host.hostname, record.started, record.slurm_job)
 
 
-def _hosts(answer: Answer) -> frozenset[str]:
+def _hosts(result: RunResult) -> frozenset[str]:
     """The machines of a run, as far as its record or its log names them.
 
     Slurm may give a node to several jobs at the same time.
     """
-    if record := answer.record:
+    if record := result.record:
         job = f", job {record.slurm_job}" if record.slurm_job else ""
         return frozenset(f"{node}{job}" for node in record.nodes or (record.host.hostname,))
-    return frozenset(answer.facts.get("hosts") or ())
+    return frozenset(result.facts.get("hosts") or ())
 
 
 def _overlap(one: Span, other: Span) -> bool:
     return max(one[0], other[0]) < min(one[1], other[1])
 
 
-def _span(answer: Answer) -> Span | None:
-    recorded = answer.record.span if answer.record else None
-    return recorded or (answer.evidence.span if answer.evidence else None)
+def _span(result: RunResult) -> Span | None:
+    recorded = result.record.span if result.record else None
+    return recorded or (result.fingerprint.span if result.fingerprint else None)

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 from reperf.config import Suite
-from reperf.measuring.log_sources import measure_suite
+from reperf.measuring.suite_rows import measure_suite
 
 from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import step_log
-from tests.unit.measuring.test_log_sources import LIKE_OURS, RESNET50, SUITE, faster, rows_of
+from tests.unit.measuring.test_suite_rows import LIKE_OURS, RESNET50, SUITE, faster, rows_of
 
+SAME_WINDOW = "the same lines or times in the window"
 SECOND = RUN.model_copy(update={"repeat": 2, "seed": 2})
 
 
@@ -55,15 +56,15 @@ def zipped(log: Path, _other: Path) -> None:
         (lambda log, other: other.hardlink_to(log), "the same file"),
         (lambda log, other: other.symlink_to(log.name), "the same file"),
         (zipped, "the same file"),
-        (written(lambda text: f"{text}\n"), "the same times in the window"),
-        (written(lambda text: f"hello\n{text}"), "the same times in the window"),
+        (written(lambda text: f"{text}\n"), SAME_WINDOW),
+        (written(lambda text: f"hello\n{text}"), SAME_WINDOW),
         (
             written(lambda text: re.sub("(?m)^", "[1,0]<stdout>:", text)),
-            "the same times in the window",
+            SAME_WINDOW,
         ),
         (
             written(lambda text: text.replace("loss: 1.050499", "loss: 1.05")),
-            "the same times in the window",
+            SAME_WINDOW,
         ),
     ],
 )
@@ -107,7 +108,7 @@ def test_our_own_run_counts_once_whatever_copy_lies_beside_it(tmp_path, monkeypa
     for asked, runs, why in (
         (ours, [RUN], []),
         (theirs, [RUN], ["the same file"]),  # its copy
-        (ours, [RUN, SECOND], ["the same lines in the window"]),  # in another repeat's place
+        (ours, [RUN, SECOND], [SAME_WINDOW]),  # in another repeat's place
     ):
         rows = measure_suite(Suite.model_validate(SUITE | LIKE_OURS | asked), runs)
         assert counted(rows) == (1, [f"counted already, as {RUN.log}: {one}" for one in why])

@@ -9,11 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs.checks import SENTENCES
 from reperf.logs.facts import Facts, Setting
-from reperf.measuring.answer import Answer
-from reperf.measuring.evidence import Evidence
-from reperf.measuring.folders import of_folders
+from reperf.measuring.fingerprint import Fingerprint
 from reperf.measuring.measure import Measurement
-from reperf.measuring.verdicts import HEADER, csv_lines, table
+from reperf.measuring.request import RunResult
+from reperf.measuring.results_table import HEADER, csv_lines, table
 from reperf.text import from_field, printable
 
 
@@ -27,8 +26,8 @@ def refused(log: str, reason: str, code: str = "hole") -> Measurement:
     return Measurement(log, None, "refused", reason, code=code)
 
 
-def answers(found: list[Measurement]) -> list[Answer]:
-    return [Answer(one, Facts()) for one in found]
+def results(found: list[Measurement]) -> list[RunResult]:
+    return [RunResult(one, Facts()) for one in found]
 
 
 texts = st.text(max_size=30)
@@ -63,7 +62,7 @@ measurements = st.builds(
 @given(st.lists(measurements, max_size=8), st.booleans())
 @settings(max_examples=60)
 def test_every_run_is_counted_and_on_one_printable_line_and_a_row_gives_it_back(found, files):
-    lines = list(table(found, files=files))
+    lines = list(table(results(found), files=files))
     assert lines == [printable(line) for line in lines]
     ok = sum(one.status == "ok" for one in found)
     assert [line for line in lines[-4:] if line.startswith(f"{ok} measured, {len(found) - ok} ref")]
@@ -81,7 +80,7 @@ def test_the_most_frequent_refusal_comes_first_after_what_was_measured():
     found += [refused(f"{n}.log", "no line", "unknown-format") for n in range(3, 8)]
     found.append(Measurement("9.log", "mllog", "ok", "", 10.0, "images/s"))
     random.Random(1).shuffle(found)
-    lines = list(table(found))
+    lines = list(table(results(found)))
     assert [line for line in lines if re.match(r"\d", line)] == [
         "1 measured",
         "5 refused [unknown-format]: no line",
@@ -90,23 +89,23 @@ def test_the_most_frequent_refusal_comes_first_after_what_was_measured():
     ]
     assert lines[-1] == "--files shows every log that was refused"
     assert "docs/measuring.md#refusals says what each refusal means" in lines
-    assert lines[-1] not in table(found, files=True)
+    assert lines[-1] not in table(results(found), files=True)
 
 
 def test_the_first_of_a_kind_is_shown_and_the_others_on_demand():
     found = [refused(f"a/{n}.log", f"it ends at {n}", "too-short") for n in range(9)]
-    shown = "\n".join(table(found))
+    shown = "\n".join(table(results(found)))
     assert f"9 refused [too-short]: {SENTENCES['too-short']}\n" in shown
     assert "    0.log\n        it ends at 0\n    and 8 more\n" in shown
     assert "1.log" not in shown
-    shown = "\n".join(table(found, files=True))
+    shown = "\n".join(table(results(found), files=True))
     assert all(f"{n}.log\n        it ends at {n}\n" in shown for n in range(9))
     assert "more" not in shown
 
 
 def test_a_warning_is_shown_with_the_runs_that_it_is_of():
     found = [replace(measured(f"a/{n}.log"), warnings=("widest: so wide",)) for n in range(2)]
-    shown = "\n".join(table(found))
+    shown = "\n".join(table(results(found)))
     assert "2 measured with a warning [widest]: so wide\n    0.log (" in shown
 
 
@@ -114,19 +113,18 @@ def test_lines_fit_the_terminal_and_a_path_is_there_whole():
     logs = [f"/x/{'some-folder/' * 9}result_{n}.txt" for n in range(3)] + ["/y/short.txt"]
     found = [*map(measured, logs)]
     found += [refused(logs[n], f"{'very ' * 40}short: by {n}") for n in (0, 1)]
-    folders = of_folders(answers(found))
     for width in (100, 120, 170):
-        lines = list(table(found, folders, width=width))
+        lines = list(table(results(found), width=width))
         assert max(map(len, lines)) <= width
         assert logs[0] in "".join("".join(line.split()[-1:]) for line in lines)
-    assert any(line.split() == list(HEADER) for line in table(found, width=170))
-    assert any(logs[0] in line for line in table(found))
+    assert any(line.split() == list(HEADER) for line in table(results(found), width=170))
+    assert any(logs[0] in line for line in table(results(found)))
 
 
 def test_each_folder_has_a_median_and_a_spread():
     found = [measured(f"/x/bert/{n}.txt", 10.0 + n) for n in range(4)]
     found += [measured("/x/ssd/1.txt", 7.0), refused("/x/ssd/2.txt", "none")]
-    lines = [" ".join(line.split()) for line in table(found, of_folders(answers(found)))]
+    lines = [" ".join(line.split()) for line in table(results(found))]
     at = lines.index("n median min..max unit batch folder")
     assert lines[at + 1 : at + 4] == [
         "4 11.50 10.00..13.00 samples/s 4096 bert",
@@ -134,16 +132,16 @@ def test_each_folder_has_a_median_and_a_spread():
         "",
     ]
     alone = found[3:]
-    assert not [line for line in table(alone, of_folders(answers(alone))) if "median" in line]
+    assert not [line for line in table(results(alone)) if "median" in line]
 
 
 def test_configurations_in_one_folder_have_medians_of_their_own():
     """Each is named by no more facts than tell it apart."""
     hidden, image_size, unpadded = map(Setting, ("hidden", "image_size", "unpadded"))
 
-    def answer(n: int, facts: dict) -> Answer:
+    def answer(n: int, facts: dict) -> RunResult:
         one = measured(f"2n8g/x_{n}.log", 10.0 + n)
-        return Answer(one, Facts().add("the path", {**facts, "start_loss": n}.items()))
+        return RunResult(one, Facts().add("the path", {**facts, "start_loss": n}.items()))
 
     kinds = [
         {"workload": "bert-base", hidden: 768, "precision": "amp", unpadded: False},
@@ -151,25 +149,20 @@ def test_configurations_in_one_folder_have_medians_of_their_own():
         {"workload": "resnet50", image_size: 224, "precision": "amp", unpadded: False},
     ]
     found = [answer(n, kinds[n // 3]) for n in range(9)]
-    folders = of_folders(found)
-    apart = ["workload bert-base, unpadded off", "workload bert-base, unpadded on"]
-    apart.append("workload resnet50")
-    assert [(one.folder, one.apart, one.n, one.median) for one in folders] == [
-        ("2n8g", facts, 3, median) for facts, median in zip(apart, (11.0, 14.0, 17.0), strict=True)
+    rows = [" ".join(line.split()) for line in table(found) if "  .: " in line]
+    assert rows == [
+        "3 11.00 10.00..12.00 samples/s 4096 .: workload bert-base, unpadded off",
+        "3 14.00 13.00..15.00 samples/s 4096 .: workload bert-base, unpadded on",
+        "3 17.00 16.00..18.00 samples/s 4096 .: workload resnet50",
     ]
-    logs = [one.measured for one in found]
-    whole = list(table(logs, folders))
-    assert all(any(line.endswith(f"  .: {facts}") for line in whole) for facts in apart)
 
 
 def test_a_log_counts_once_in_the_median():
     found = [
-        replace(one, evidence=Evidence(f"{n}", True, None))
-        for n, one in enumerate(answers([measured(f"x/{n}.log", 10.0 + n % 2) for n in range(6)]))
+        replace(one, fingerprint=Fingerprint(f"{n}", None))
+        for n, one in enumerate(results([measured(f"x/{n}.log", 10.0 + n % 2) for n in range(6)]))
     ]
-    assert [one.n for one in of_folders([*found, *found])] == [6]
+    copies = "    left out of the medians, as copies in the same folder: {}"
+    assert copies.format(6) in table([*found, *found])
     found = [replace(one, digest="abcdef"[n % 2]) for n, one in enumerate(found)]
-    folders = of_folders(found)
-    assert [one.n for one in folders] == [2]
-    lines = list(table([one.measured for one in found], folders))
-    assert "    left out of the medians, as copies in the same folder: 4" in lines
+    assert copies.format(4) in table(found)

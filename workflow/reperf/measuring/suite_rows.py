@@ -1,9 +1,10 @@
-"""Suites that take existing logs, instead of runs or beside them."""
+"""The runs of a suite as rows: those made here, and those in logs that others made."""
 
 import os
 import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from itertools import islice
 from typing import Any
 
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
@@ -15,25 +16,32 @@ from reperf.logs.configured import DATA_PARALLEL
 from reperf.logs.facts import Fact, FactName, Facts, Setting
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called, mllog
-from reperf.measuring.answer import NO_LOG, Answer, Question
-from reperf.measuring.counted import Counted
-from reperf.measuring.found_logs import answers, files_of, own_run
+from reperf.measuring.counts import ANY, all_counts, per_second, unit_of
+from reperf.measuring.duplicates import DuplicateFinder
+from reperf.measuring.found_logs import files_of, measure_paths, own_run
 from reperf.measuring.measure import Measurement, Method
-from reperf.measuring.recorded import recorded
-from reperf.measuring.units import ANY, counts, per_second, unit_of
+from reperf.measuring.request import NO_LOG, MeasureRequest, RunResult
 from reperf.measuring.variants import facts_of_format, facts_of_system, variant_said
 from reperf.member_names import fault_of_name, shown
+from reperf.records.cell_key import key_of
+from reperf.records.run_record import RunRecord
 from reperf.systems import load_workloads, written_shape
-from reperf.text import natural, printable
+from reperf.text import natural_sort_key, printable
 from reperf.values import FILLED_IN, NOT_FILLED_IN
 
 Row = dict[str, object]
 
-TELLER = "the configuration"
+SOURCE = "the configuration"
 _OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
 """The columns of a row that only a run which counts has."""
 _OF_A_CELL: tuple[FactName, ...] = ("framework", "device", "data_set")
 """What no suite need say, and repeats must have in common."""
+_OF_RECORD = (
+    *("hosts", "date", "commit", "key"),
+    *("load_before", "load_during", "gpu_processes"),
+    *("peak_memory", "peak_memory_is", "joules", "matrix_rate", "stage_memory"),
+    "shared_cpus",
+)
 
 
 def check_sources(report: Report) -> None:
@@ -83,47 +91,48 @@ def measure_suite(
         The rows of measurements.csv, see reperf.tables.MEASUREMENTS.
     """
     method = Method(window=suite.window, unit=suite.unit)
-    of = (plans or {}).get
-    counted, rows = Counted(), []
+    plan_of = (plans or {}).get
+    duplicates, rows = DuplicateFinder(), []
     for run in runs:
-        answer = own_run(run, method, of(str(run.folder)))
-        rows.append(_check_not_duplicate(row_of(suite, answer), answer, counted))
+        result = own_run(run, method, plan_of(str(run.folder)))
+        rows.append(_check_not_duplicate(row_of(suite, result), result, duplicates))
     for source in suite.sources:
-        rows += _measure_source(suite, source, counted)
+        rows += _measure_source(suite, source, duplicates)
     return rows
 
 
-def _measure_source(suite: Suite, source: LogSource, counted: Counted) -> list[Row]:
-    question = Question(
+def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder) -> list[Row]:
+    request = MeasureRequest(
         method=Method(source.method, source.window or suite.window, suite.unit),
         log_format=source.format,
-        told=[(TELLER, expected_facts(suite, source))],
+        facts=[(SOURCE, expected_facts(suite, source))],
         digests=True,
     )
-    found = [(row_of(suite, answer, source), answer) for answer in answers([source.path], question)]
-    found.sort(key=lambda one: _sort_key(one[0]))
+    results = measure_paths([source.path], request)
+    measured = sorted(
+        ((row_of(suite, result, source), result) for result in results),
+        key=lambda pair: _sort_key(pair[0]),
+    )
     cells: dict[tuple[Any, ...], Facts] = defaultdict(Facts)
-    rows = [
-        _check_not_duplicate(_check_same_setup(row, answer, cells), answer, counted)
-        for row, answer in found
-    ]
     repeats: Counter[tuple[Any, ...]] = Counter()
-    for row in rows:
+    rows = []
+    for row, result in measured:
+        row = _check_same_setup(row, result, cells)  # noqa: PLW2901
+        row = _check_not_duplicate(row, result, duplicates)  # noqa: PLW2901
         repeats[_cell(row)] += 1
-        row["repeat"] = repeats[_cell(row)]
+        rows.append(row | {"repeat": repeats[_cell(row)]})
         if not row["topology"]:
-            said = f"{row['log']}: in no cell: {row['reason']}"
-            print(printable(said), file=sys.stderr)
+            print(printable(f"{row['log']}: in no cell: {row['reason']}"), file=sys.stderr)
     return rows
 
 
-def _check_same_setup(row: Row, answer: Answer, cells: Mapping[tuple[Any, ...], Facts]) -> Row:
-    """The row of a log, refused if another one of its cell says otherwise what they trained."""
+def _check_same_setup(row: Row, result: RunResult, cells: Mapping[tuple[Any, ...], Facts]) -> Row:
+    """The row of a log, refused if another log of its cell trained something else."""
     if row["status"] == "ok":
-        log = f"{row['log']}, run {answer.measured.run}" if answer.measured.run > 1 else row["log"]
-        said = ((name, answer.facts.get(name)) for name in _OF_A_CELL)
+        run = result.measured.run
+        log = f"{row['log']}, run {run}" if run > 1 else str(row["log"])
         try:
-            cells[_cell(row)].add(str(log), said)
+            cells[_cell(row)].add(log, ((name, result.facts.get(name)) for name in _OF_A_CELL))
         except Refused as refusal:
             return _refused(row, str(refusal))
     return row
@@ -133,10 +142,12 @@ def _refused(row: Row, reason: str) -> Row:
     return row | dict.fromkeys(_OF_OK) | {"status": "refused", "reason": reason}
 
 
-def _check_not_duplicate(row: Row, answer: Answer, counted: Counted) -> Row:
+def _check_not_duplicate(row: Row, result: RunResult, duplicates: DuplicateFinder) -> Row:
     """The row of a run, refused if another row counts it already."""
-    again = counted.again(str(row["log"]), _cell(row), answer) if row["status"] == "ok" else ""
-    return _refused(row, again) if again else row
+    if row["status"] != "ok":
+        return row
+    reason = duplicates.reason(str(row["log"]), _cell(row), result)
+    return _refused(row, reason) if reason else row
 
 
 def _cell(row: Row) -> tuple[Any, ...]:
@@ -145,7 +156,7 @@ def _cell(row: Row) -> tuple[Any, ...]:
 
 
 def expected_facts(suite: Suite, source: LogSource) -> list[Fact]:
-    """All that a suite says about the logs of a source; a log that says otherwise is refused."""
+    """All that a suite says about the logs of a source; a log that contradicts it is refused."""
     workload = load_workloads()[suite.workload]
     nodes, devices = topology_shape(source.topology) if source.topology else (None, None)
     return [
@@ -156,7 +167,7 @@ def expected_facts(suite: Suite, source: LogSource) -> list[Fact]:
         ("nodes", nodes),
         ("devices_per_node", devices),
         ("batch_size", None if suite.batch_size == LARGEST else suite.batch_size),
-        # Logs of others may well add up gradients where nobody says so.
+        # Logs of others may add up gradients without saying so.
         ("accumulation", suite.accumulation if suite.accumulation > 1 else None),
         *((Setting(key), size) for key, size in suite.shape.items()),
         ("input", suite.input),
@@ -166,15 +177,15 @@ def expected_facts(suite: Suite, source: LogSource) -> list[Fact]:
     ]
 
 
-def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row:
+def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> Row:
     """One row of measurements.csv.
 
     Args:
         suite: the suite that takes the row.
-        answer: what the log gave.
+        result: what the log gave.
         source: where the log is from; None for a run made here.
     """
-    measured, facts, run = answer.measured, answer.facts, answer.run
+    measured, facts, run = result.measured, result.facts, result.run
     if run is not None:
         nodes, devices, batch = run.nodes, run.devices_per_node, run.batch_size
     else:
@@ -182,7 +193,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         batch = facts.get("batch_size")
     placed = run is not None or None not in (nodes, devices, batch)
     log_format = format_called(measured.format) if measured.format else None
-    status, reason = _verdict(suite, answer, placed)
+    status, reason = _verdict(suite, result, placed)
     if status == "ok" and source and log_format and (why := _not_theirs(source, log_format)):
         status, reason = "refused", why
     also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
@@ -192,7 +203,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
     log, shape = measured.log, written_shape(suite.shape)
     if source is not None:
         system = source.system or system
-        variant = source.variant or (variant if run else _variant_of(answer, system))
+        variant = source.variant or (variant if run else _variant_of(result, system))
         log = f"{source.id}{log.removeprefix(str(source.path))}"
     return {
         "suite": suite.name,
@@ -217,7 +228,7 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         "global_batch": measured.global_batch or (run and run.global_batch),
         "world_size": measured.world_size or (run and run.world_size),
         "log": log,
-        "log_sha256": answer.digest,
+        "log_sha256": result.digest,
         "source": source.id if source else "",
         "waited": measured.waited if status == "ok" else None,
         "also_throughput": also,
@@ -226,22 +237,22 @@ def row_of(suite: Suite, answer: Answer, source: LogSource | None = None) -> Row
         **(run.setting if run else {"input": suite.input, "shape": shape, "device": ""}),
         "parallel": None if parallel == DATA_PARALLEL else parallel,
         "servers": run.identity["servers"] if run else None,
-        **recorded(answer.record, measured),
+        **record_columns(result.record, measured),
     }
 
 
-def _variant_of(answer: Answer, system: str) -> str | None:
-    """What a log of ours without a record says to do differently, as an entry of it is named."""
-    ours = answer.measured.format == mllog.FORMAT.name
-    several = answer.facts.get("accumulation") if ours else None
-    return shown_variant(variant_said(answer.facts, system), several)
+def _variant_of(result: RunResult, system: str) -> str | None:
+    """The variant of a log of ours without a record, as an entry with its switches is named."""
+    ours = result.measured.format == mllog.FORMAT.name
+    several = result.facts.get("accumulation") if ours else None
+    return shown_variant(variant_said(result.facts, system), several)
 
 
 def _not_theirs(source: LogSource, log_format: Format) -> str:
     """Why logs of a format are not of the system that a source says; empty if they may be."""
     try:
         Facts().add("the log's format", facts_of_format(log_format)).add(
-            TELLER, facts_of_system(source.system, None)
+            SOURCE, facts_of_system(source.system, None)
         )
     except Refused as refusal:
         return str(refusal)
@@ -268,14 +279,14 @@ def _sort_key(row: Row) -> tuple[Any, ...]:
     """The sort key of a row among those of its source: small topologies first."""
     size = row["num_nodes"] or 0, row["devices_per_node"] or 0
     batch = row["batch_size_per_device"] or 0
-    return row["system"], row["variant"] or "", batch, size, natural(str(row["log"]))
+    return row["system"], row["variant"] or "", batch, size, natural_sort_key(str(row["log"]))
 
 
-def _verdict(suite: Suite, answer: Answer, placed: bool) -> tuple[str, str]:
-    measured, record = answer.measured, answer.record
+def _verdict(suite: Suite, result: RunResult, placed: bool) -> tuple[str, str]:
+    measured, record = result.measured, result.record
     if record is not None and record.status != "ok":
         return record.status, record.reason
-    others = {per_second(count) for count in counts()} - {
+    others = {per_second(count) for count in all_counts()} - {
         per_second(suite.unit or ANY),
         per_second(ANY),
     }
@@ -287,3 +298,55 @@ def _verdict(suite: Suite, answer: Answer, placed: bool) -> tuple[str, str]:
             "a folder such as 2n8g around it, or batch_size and topology in the configuration"
         )
     return measured.status, measured.reason
+
+
+def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
+    """What a run's record adds to its row: where and when it ran, beside what, and what it took.
+
+    Args:
+        record: of the run, if one of ours lies beside the log.
+        measured: what the log gave.
+
+    Returns:
+        Columns of measurements.csv; empty where there is no record, or it does not say.
+    """
+    row: Row = dict.fromkeys(_OF_RECORD)
+    if record is None:
+        return row
+    row |= {
+        "hosts": " ".join(record.nodes or (record.host.hostname,)),
+        "date": record.started,
+        "commit": record.commit,
+        "key": key_of(record),
+        "shared_cpus": record.run.shared_cpus,
+    }
+    if load := record.load:
+        row |= {"load_before": load.before, "load_during": load.during}
+        row["gpu_processes"] = load.gpu_processes
+    if record.peak_memory_bytes:
+        row["peak_memory"] = max(record.peak_memory_bytes)
+        row["peak_memory_is"] = record.peak_memory_is
+        row["stage_memory"] = _stage_memory(record)
+    if measured.status == "ok":
+        row["joules"] = _joules(record, measured)
+        row["matrix_rate"] = record.matrix_rate
+    return row
+
+
+def _stage_memory(record: RunRecord) -> str | None:
+    """The most memory of a device of each stage, bytes; all share one stage without a pipeline."""
+    parallel, taken = record.run.parallel, record.peak_memory_bytes
+    stages = (parallel.pipeline if parallel else ()) or (record.run.world_size,)
+    if len(taken) != sum(stages):
+        return None
+    ranks = iter(taken)
+    return " ".join(str(max(islice(ranks, replicas))) for replicas in stages)
+
+
+def _joules(record: RunRecord, measured: Measurement) -> float | None:
+    """What all GPUs of a run took in the measured window; None if some of it was not metered."""
+    power = record.power
+    if power is None or (power.first, power.last) != (measured.first, measured.last):
+        return None
+    metered = record.nodes and set(record.nodes) <= set(power.nodes)
+    return power.energy_joules if metered else None

@@ -1,12 +1,12 @@
 """What shows that two logs are of the same run: a digest of the window's times, and when it ran."""
 
-from collections.abc import Sequence
 from hashlib import sha256
 from itertools import pairwise
 from typing import NamedTuple
 
 from reperf.logs.clock import UNIX
-from reperf.logs.format import Format, Record
+from reperf.logs.format import Format
+from reperf.logs.logged_runs import LoggedRun
 
 _DATED = 1e9
 """Seconds: later times count from 1970, and give the day; others begin with the run or the day."""
@@ -21,41 +21,40 @@ Span = tuple[float, float]
 """When something began and ended, in seconds since 1970."""
 
 
-class Evidence(NamedTuple):
+class Fingerprint(NamedTuple):
     """What a log shows of the window in which its run was measured."""
 
     digest: str
-    """SHA-256 of the window's iterations and times; of its lines, if `by_times` is false."""
-    by_times: bool
-    """Whether the clock is fine enough that no other run has the same times."""
+    """SHA-256 of the window's iterations and times, or of its lines where the clock is so coarse
+    that another run may have the same times."""
     span: Span | None
     """When the window began and ended; None if the log's clock does not give the day."""
 
 
-def evidence_of(records: Sequence[Record], log_format: Format) -> Evidence:
-    """What the records in a window show.
-
-    Args:
-        records: of one rank and epoch, in the log's order.
-        log_format: the log's format.
-    """
+def fingerprint_of(run: LoggedRun, log_format: Format, first: int, last: int) -> Fingerprint:
+    """What the lines of a run's lowest rank show between two iterations of its first epoch."""
+    rank = min(record.rank for record in run.records)
+    records = [
+        record
+        for record in run.first_epoch
+        if record.rank == rank and first <= record.iteration <= last
+    ]
     finest = _STEP_OF_UNIX if log_format.clock is UNIX else _STEP
     stamped = [record for record in records if record.time is not None]
     durations = [
         round(((after.time or 0.0) - (before.time or 0.0)) / max(before.tick, finest))
         for before, after in pairwise(stamped)
     ] or [round((record.duration or 0.0) / max(record.tick, finest)) for record in records[1:]]
-    iterations = [record.iteration for record in records]
     times = [record.time if record.stamp is None else record.stamp for record in records]
     dated = [time for time in times if time is not None and time >= _DATED]
     is_dated = len(dated) == len(times) > 1
     content: list[object] = [record.text for record in records]
-    if by_durations := len(set(durations)) >= _FEWEST:
+    if len(set(durations)) >= _FEWEST:
         content = [*durations]
-    elif by_dates := is_dated and any(time % 1 for time in dated):  # finer than seconds
+    elif is_dated and any(time % 1 for time in dated):  # finer than seconds
         content = [*dated]
-    return Evidence(
+    iterations = [record.iteration for record in records]
+    return Fingerprint(
         digest=sha256(repr((iterations, content)).encode()).hexdigest(),
-        by_times=by_durations or by_dates,
         span=(min(dated), max(dated)) if is_dated else None,
     )

@@ -1,0 +1,340 @@
+"""The checks of a run and of its window: whatever makes the number doubtful is a refusal.
+
+A log of ours must print what its run prints, no iteration less and none more. Its plan is what the
+run record beside the log says, and the log's own `configuration` event.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import fsum, inf
+from statistics import fmean, median
+
+from reperf.logs.checks import Refused
+from reperf.logs.facts import LOG, Facts
+from reperf.logs.format import Format, Prints, Record
+from reperf.logs.logged_runs import LoggedRun
+from reperf.measuring.counts import ANY, per_second
+from reperf.measuring.intervals import (
+    AT_ONCE,
+    COARSEST,
+    MOST_TIMES,
+    Interval,
+    first_prints,
+    intervals,
+    tick_of,
+    times_as_fast,
+    trains_meanwhile,
+    uncertainty,
+)
+from reperf.measuring.step_size import TOLERANCE
+
+BETWEEN_CLOCKS = 0.05
+"""Seconds that may pass between the readings of two clocks for one line, as on a busy machine."""
+OFF_PACE = 1.5
+"""How many times as long an iteration of a window may take as most of its lines print, or as short:
+what they print is a mean of a few iterations."""
+FEWEST_PACES = 3
+BETWEEN_MACHINES = 1.0
+"""Seconds by which the wall clock of a run record may differ from that of its log."""
+
+
+@dataclass(frozen=True)
+class WindowOfRun:
+    """A window of a run, as the checks see it.
+
+    Attributes:
+        run: the run.
+        log_format: its log's format.
+        facts: what is known about it.
+        records: those in which the window must lie.
+        repeated: how often an iteration is printed again.
+        ends: of the window.
+        steps: the intervals inside.
+    """
+
+    run: LoggedRun
+    log_format: Format
+    facts: Facts
+    records: Sequence[Record]
+    repeated: Counter[int]
+    ends: tuple[int, int]
+    steps: Sequence[Interval]
+
+    @property
+    def seconds(self) -> float:
+        """The sum of its intervals."""
+        return fsum(step.seconds for step in self.steps)
+
+    @property
+    def iterations(self) -> int:
+        return self.ends[1] - self.ends[0]
+
+    @property
+    def holes(self) -> list[tuple[int, int]]:
+        """The stretches that no interval covers."""
+        edges = [self.ends[0], *(step.stop for step in self.steps)]
+        starts = [*(step.start for step in self.steps), self.ends[1]]
+        return [hole for hole in zip(edges, starts, strict=True) if hole[0] != hole[1]]
+
+
+def check_order(window: WindowOfRun) -> None:
+    """Check that a window's lines follow each other, in a single start of the program.
+
+    Raises:
+        Refused: the program is started anew, time steps back, or an iteration is printed again.
+    """
+    for again in window.run.restarts:
+        if window.ends[0] < again <= window.ends[1]:
+            raise Refused(
+                "restart",
+                f"before iteration {again}, the log says again what it says at its start: the "
+                "program was started anew in the window",
+            )
+    for step in window.steps:
+        if step.seconds < 0:
+            raise Refused(
+                "clock",
+                f"time steps back by {-step.seconds:.6g} s between the iterations {step.start} "
+                f"and {step.stop}",
+            )
+    # A stamp is that of the iteration's end, a duration that of the iteration itself.
+    first = window.ends[0] + (window.records[0].time is None)
+    for iteration in sorted(window.repeated):
+        if first <= iteration < first + window.iterations:
+            mixed = "the lines of several ranks are mixed without labels"
+            if 2 * len(window.repeated) <= len(window.records):
+                mixed = f"steps in the window were skipped, as loss scaling does, or {mixed}"
+            times = window.repeated[iteration] + 1
+            raise Refused("repeated", f"iteration {iteration} is printed {times} times: {mixed}")
+
+
+def check_times(window: WindowOfRun) -> None:
+    """Check the times of a window without holes against all else in the log that shows them.
+
+    Raises:
+        Refused: its clock is too coarse, or another clock, pace or record says otherwise.
+    """
+    if not window.seconds:
+        raise Refused("clock", "no time passes in the window, by the log's own clock")
+    if uncertainty(window.records, window.steps) > COARSEST * window.seconds:
+        raise Refused(
+            "clock",
+            f"the log's times are printed in steps of {tick_of(window.records, window.steps):g} s, "
+            f"too coarse for a window of {window.seconds:.6g} s",
+        )
+    _check_second_clock(window)
+    _check_pace(window)
+    _check_within_run(window)
+
+
+def _check_second_clock(window: WindowOfRun) -> None:
+    """Check that a log's second clock measures the window as the first one does.
+
+    A printed mean leaves out what a program does between two iterations.
+    """
+    means = window.log_format.mean_durations
+    both = [step for step in window.steps if step.also is not None]
+    if not both and window.facts.get("run_start"):
+        raise Refused(
+            "two-clocks",
+            "the log stamps the start of its run, and not all of the lines in the window",
+        )
+    if both and len(both) < len(window.steps) and not means:
+        raise Refused("two-clocks", "some lines in the window lack the second time stamp")
+    first, second = fsum(step.seconds for step in both), fsum(step.also or 0.0 for step in both)
+    share = TOLERANCE if means else COARSEST
+    if abs(first - second) <= max(share * max(first, second), BETWEEN_CLOCKS):
+        return
+    counted = sum(step.stop - step.start for step in both)
+    batch = window.facts.get(window.log_format.step_is[0])
+    unit = per_second(ANY) if batch else "iterations/s"
+    speeds = " and ".join(
+        f"{counted * (batch or 1) / time:.6g}" if time > 0 else "no" for time in (first, second)
+    )
+    raise Refused(
+        "two-clocks",
+        f"the log's two clocks disagree: {speeds} {unit}, for the window takes {first:.6g} s by "
+        f"the one and {second:.6g} s by the other",
+    )
+
+
+def _check_pace(window: WindowOfRun) -> None:
+    """Check that an iteration takes about the time that most lines of the window print."""
+    # Of the work alone, without waiting for input: an iteration may take longer.
+    least = Prints.BUSY_PACES in window.log_format.prints
+    first, last = window.ends
+    inside = (record for record in window.records if first < record.iteration <= last)
+    paces = [record.pace for record in inside if record.pace]
+    if len(paces) < FEWEST_PACES:
+        return
+    took, usual, share = window.seconds / window.iterations, median(paces), OFF_PACE
+    if least and len(paces) == window.iterations:  # of each iteration
+        usual, share = fmean(paces), 1 + TOLERANCE
+    if took < usual / share or (took > usual * share and not least):
+        raise Refused(
+            "pace",
+            f"an iteration of the window takes {took:.4g} s by the log's time stamps, and "
+            f"{usual:.4g} s by what most of its lines print",
+        )
+
+
+def _check_within_run(window: WindowOfRun) -> None:
+    """Check that a window lies within its run, by what its log and a record beside it say."""
+    facts, seconds = window.facts, window.seconds
+    spans = [(facts.get("run_start") or 0.0, facts.get("run_stop") or inf, 0.0, LOG)]
+    if (span := facts.get("run_span")) is not None:
+        spans.append((*span, BETWEEN_MACHINES, facts.tellers()["run_span"]))
+    first, last = window.ends
+    stamped = [
+        (record.iteration, record.stamp)
+        for record in window.records
+        if record.stamp is not None and first <= record.iteration <= last
+    ]
+    for earliest, latest, slack, source in spans:
+        took = latest - earliest
+        if seconds > took + slack + BETWEEN_CLOCKS:
+            raise Refused(
+                "outside-run",
+                f"the window takes {seconds:.6g} s, the run took {took:.6g} s by {source}",
+            )
+        for iteration, stamp in stamped:
+            outside = max(earliest - stamp, stamp - latest)
+            if outside > slack:
+                raise Refused(
+                    "outside-run",
+                    f"the line of iteration {iteration} was written {outside:.3f} s outside the "
+                    f"run, whose start and end {source} says",
+                )
+
+
+def check_not_ahead(window: WindowOfRun) -> None:
+    """Check by the whole run that no work is hidden: lines are not printed before it is done.
+
+    Raises:
+        Refused: training goes on while other devices evaluate, or lines come before their work.
+    """
+    evaluates = any(step.left_out.count for step in window.steps)
+    runs_ahead = Prints.RUNS_AHEAD in window.log_format.prints
+    if not evaluates and not runs_ahead:
+        return  # what follows takes time
+    records, _ = first_prints(window.run.first_epoch, window.log_format)
+    whole = intervals(records, window.log_format)
+    if evaluates and (times := trains_meanwhile(window.steps, whole)) > AT_ONCE:
+        raise Refused(
+            "ahead",
+            f"evaluations lie in the window, and training goes on meanwhile: without their time, "
+            f"it would be {times:.3g} times as fast as where nothing is evaluated",
+        )
+    if runs_ahead and (times := times_as_fast(window.steps, whole)) > MOST_TIMES:
+        raise Refused(
+            "ahead",
+            f"the window is {times:.3g} times as fast as the run from its start on, evaluations "
+            "left out: its lines seem to be printed before their work is done",
+        )
+
+
+def check_end(run: LoggedRun, epoch: int, last: int) -> None:
+    """Check that the run came to its end, if the log's format says so, and after the window's.
+
+    Args:
+        run: what its log holds.
+        epoch: that of the window.
+        last: the iteration at whose end the window stops.
+
+    Raises:
+        Refused: it did not.
+    """
+    if run.ends is None:
+        return
+    if not run.ends:
+        why = "the end of the run is not in the log: the log is cut, or the run broke off"
+        if run.stopped_as:
+            why = f"the log says that the run stopped as {run.stopped_as}, without success"
+        raise Refused("end", why)
+    end = run.ends[0]
+    if (end.epoch, end.iteration) < (epoch, last):
+        raise Refused(
+            "end",
+            f"the log says that the run ended at iteration {end.iteration}, before the window does "
+            f"at {last}, and goes on",
+        )
+
+
+def check_complete(run: LoggedRun, facts: Facts) -> None:
+    """Check the lines of a run against its labels and its plan, as far as these are known.
+
+    After the window, lines may be missing where they were not read.
+
+    Raises:
+        Refused: a line is not one that the run prints, or one is missing; or another run begins
+            between two lines.
+    """
+    if run.unlabelled is not None:
+        raise Refused(
+            "mixed-ranks",
+            f"the line of iteration {run.unlabelled.iteration} carries no rank's label, and lines "
+            "before it do: nothing says which rank wrote it",
+        )
+    if why := _contradicts_itself(run, facts):
+        raise Refused("plan", why)
+    iterations, every = facts.get("iterations"), facts.get("print_every")
+    if iterations and every and (why := _not_as_planned(run, int(iterations), int(every), facts)):
+        by = facts.tellers()["print_every"]
+        more = " and further ones" if facts.get("together") else ""
+        raise Refused(
+            "plan", f"{why}; allowed by {by}: each {every} of {iterations} iterations{more}, once"
+        )
+
+
+def _contradicts_itself(run: LoggedRun, facts: Facts) -> str:
+    """What a log says of itself that cannot be; empty if nothing."""
+    if facts.get("unconfigured"):
+        return "the log names its framework, and not its configuration: a line of it is lost"
+    lines = run.first_epoch
+    if fault := next((record.fault for record in lines if record.fault), ""):
+        return fault
+    for before, after in pairwise(lines):
+        if before.batch is None or after.batch is None:
+            continue
+        counted = after.iteration - before.iteration
+        if counted > 0 and after.batch - before.batch != counted:
+            return (
+                f"iteration {before.iteration} is batch {before.batch} and iteration "
+                f"{after.iteration} batch {after.batch} by their epochs: the counts disagree"
+            )
+    if again := run.begun_again:
+        return (
+            f"the log says that a run starts before iteration {again.iteration}; allowed: once, "
+            f"before iteration {lines[0].iteration}"
+        )
+    return ""
+
+
+def _not_as_planned(run: LoggedRun, iterations: int, every: int, facts: Facts) -> str:
+    """In what the lines of a run are not those of its plan; empty if they are."""
+    last = iterations // every * every
+    trains_on = facts.get("together")  # until the last rank has come as far
+    lines, before = run.first_epoch, 0
+    for record in (*lines, run.newest):
+        if record and (
+            record.iteration % every
+            or record.iteration < every
+            or (last < record.iteration and not trains_on)
+        ):
+            return f"iteration {record.iteration} is printed"
+    for place, record in enumerate(lines):
+        iteration, due = record.iteration, before + every
+        if record.evaluations:
+            return f"the log shows an evaluation before iteration {iteration}"
+        if iteration < due:
+            return f"iteration {iteration} is printed after {before}"
+        unread = record.evaluated == inf and place >= len(run.records)
+        if iteration > due and not unread:
+            return f"iteration {due} is not printed"
+        before = iteration
+    ended = run.ends[0].iteration if run.ends else last
+    if last and (ended < last or (ended > last and not trains_on)):
+        return f"the log says that the run ended at iteration {ended}"
+    return ""
