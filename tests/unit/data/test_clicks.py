@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reperf.data import text_files
-from reperf.data.clicks.embedded import WORDS
+from reperf.data.clicks.convert import WORDS
 from reperf.data.clicks.lines import CLIPS, ROW
 
 from tests.unit.data.sets import batches, convert, small, write

@@ -21,7 +21,7 @@ CONVERT = """
 import sys
 from pathlib import Path
 from reperf.data.images import convert as conversion
-from reperf.data.images.kind import Images
+from reperf.data.images import Images
 from reperf.errors import ReperfError
 images, output, format_name, *held = sys.argv[1:]
 read_image = conversion.read_image
@@ -32,7 +32,7 @@ def read_or_wait(path, *rest):
 conversion.read_image = read_or_wait
 try:
     settings = Images(images=images, parts=2, seed=3)
-    conversion.convert(settings, Path(output), format_name, workers=2)
+    settings.convert(Path(output), format_name, workers=2)
 except ReperfError as error:
     sys.exit(f"reperf: {error}")
 """

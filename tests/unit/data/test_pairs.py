@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tokenizers
-from reperf.data.kinds import KINDS
 from reperf.data.pairs import convert as pair_conversion
 from reperf.data.text_files import END
 from trainers.recipes import encoder_decoder
@@ -90,9 +89,9 @@ def test_both_languages_have_the_byte_pairs_of_one_vocabulary(own, tmp_path):
     assert (manifest.vocabulary, manifest.end) == (258, 256)
     sources = [len(source) // 2 + len(source) % 2 + 1 for source, _ in PAIRS]
     assert manifest.source_tokens == sum(sources)
-    assert KINDS["pairs"].is_of(data, tmp_path / "ids/manifest.json")
+    assert data.of_kind.lies_at(tmp_path / "ids/manifest.json")
     write(bpe / "merges.txt", "")
-    assert not KINDS["pairs"].is_of(data, tmp_path / "ids/manifest.json")
+    assert not data.of_kind.lies_at(tmp_path / "ids/manifest.json")
 
 
 def test_the_embedded_pairs_are_numbers_and_sums_in_two_languages(embedded):

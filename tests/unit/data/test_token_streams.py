@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 import tokenizers
 from reperf.data import text_files
-from reperf.data.kinds import KINDS
-from reperf.data.manifest import Manifest
+from reperf.data.byte_pairs import read_vocabulary
+from reperf.data.kind import Manifest
 from reperf.data.text_files import END
-from reperf.data.tokens.embedded import make as make_text
-from reperf.data.tokens.vocabulary import read_vocabulary
+from reperf.data.tokens.convert import make as make_text
 from reperf.errors import ReperfError
 
 from tests.unit.data.sets import batches, content, convert, small, write
@@ -95,7 +94,7 @@ def test_a_set_of_another_vocabulary_in_the_same_place_is_another(text, tmp_path
     convert(data, tmp_path / "ids")
 
     def is_of() -> bool:
-        return KINDS["tokens"].is_of(data, tmp_path / "ids/manifest.json")
+        return data.of_kind.lies_at(tmp_path / "ids/manifest.json")
 
     assert is_of()
     (own / "merges.txt").write_text("#version: 0.2\n")
@@ -132,8 +131,8 @@ def test_ids_beyond_16_bits_have_32(text, tmp_path, bpe, size, kind):
             )
         ),
         ("vocab", '{"a": 0}', r"has no <\|endoftext\|>; allowed: a vocabulary with it"),
-        ("merges", "#version: 0.2\na b c\n", "got 'a b c'; allowed: two tokens of vocab.json that"),
-        ("merges", "Q Q\n", "got 'Q Q'; allowed: two tokens of vocab.json that make a third"),
+        ("merges", "a b c\n", ".* invalid at line 1; allowed: in each line two tokens of"),
+        ("merges", "Q Q\n", ".* Token `QQ` out of vocabulary; allowed: in each line two"),
     ],
 )
 def test_a_vocabulary_that_cannot_encode_is_refused(tmp_path, bpe, name, written, fault):
