@@ -29,13 +29,15 @@ from reperf.measuring.statistics import (
 from reperf.measuring.together import LEAST_OVERLAP
 from reperf.printed import ABSENT, day_and_time, memory, number, percent
 from reperf.published import (
+    Discrepancy,
+    DiscrepancyKind,
     PublishedTable,
+    discrepancies,
     epochs_beside,
     load_tables,
     published_for,
     published_without_size,
 )
-from reperf.published.discrepancies import Discrepancy, DiscrepancyKind, discrepancies
 from reperf.records.cell_key import short
 from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import RunRecord

@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from reperf.errors import ReperfError
 from reperf.layout import PUBLISHED
 from reperf.printed import ABSENT, published_speedup, speedup_over
-from reperf.published import PublishedTable, discrepancies, load_tables, published_for
-from reperf.published.published_tables import NUMBERS, REPEATS, read_facts, speedup
+from reperf.published import (
+    NUMBERS,
+    REPEATS,
+    PublishedTable,
+    discrepancies,
+    load_tables,
+    published_for,
+    read_facts,
+    speedup,
+)
 from reperf.systems import ROOT, load_systems
 
 TABLES = {table.id: table for table in load_tables()}
