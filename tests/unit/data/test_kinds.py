@@ -16,7 +16,7 @@ from reperf.plans.plan_files import SetPlan
 from reperf.plans.planning import Plans
 
 from tests.unit.data.record_readers import crc32c
-from tests.unit.data.sets import content, convert, small, write
+from tests.unit.data.sets import content, convert, small
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 formats = pytest.mark.parametrize(
@@ -192,12 +192,6 @@ def test_the_users_input_is_refused_in_one_line_where_it_is_missing(data, manife
     with pytest.raises(ReperfError, match=r"^.*/gone[^\n]*$"):
         convert(gone, manifest.parent)
     assert content(manifest.parent) == before  # what was converted from it earlier
-
-
-def test_a_vocabulary_is_refused_before_any_job(tmp_path):
-    short = write(tmp_path / "vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
-    with pytest.raises(ReperfError, match=r"vocab.txt: has 4 tokens; allowed: 16, vocabulary_size"):
-        Data(kind="text", vocabulary=short, vocabulary_size=16).of_kind.check()
 
 
 @kinds

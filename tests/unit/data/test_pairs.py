@@ -7,11 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tokenizers
-from reperf.data.pairs import convert as pair_conversion
 from reperf.data.text_files import END
 from trainers.recipes import encoder_decoder
 
-from tests.unit.data.sets import batches, content, convert, small, write
+from tests.unit.data.sets import batches, convert, small, write
 
 PAIRS = [("x" * (number * 7 % 41), f"ü{number}" * (number % 6)) for number in range(200)]
 PLACES = 100
@@ -45,11 +44,8 @@ def pairs_in(batch) -> list[tuple[str, str]]:
     return found
 
 
-def test_pairs_and_their_tokens_are_counted_however_lines_are_read(own, tmp_path, monkeypatch):
-    manifest = convert(small("pairs", own, longest=41), tmp_path / "whole")
-    monkeypatch.setattr(pair_conversion, "PIECE", 7)
-    convert(small("pairs", own, longest=41), tmp_path / "pieces")
-    assert content(tmp_path / "pieces") == content(tmp_path / "whole")
+def test_pairs_and_their_tokens_are_counted(own, tmp_path):
+    manifest = convert(small("pairs", own, longest=41), tmp_path)
     assert [part.pairs for part in manifest.parts] == [50] * 4
     tokens = [sum(len(one.encode()) + 1 for one in side) for side in zip(*PAIRS, strict=True)]
     assert [manifest.pairs, manifest.source_tokens, manifest.target_tokens] == [200, *tokens]

@@ -16,7 +16,6 @@ PADDING, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP
 NEEDED = (UNKNOWN, START, END, MASK)
 AROUND = 3
 """Tokens of a sequence that are never masked: one before the sentences, one after each."""
-LARGEST_FILE = 1 << 26  # bytes
 
 
 class Text(Kind):
@@ -92,13 +91,11 @@ def read_vocabulary(path: Path, size: int) -> list[str]:
         with reading(path):
             if not path.is_file():
                 raise ReperfError(f"{path}: no such file; allowed: a vocabulary, a token a line")
-            with path.open("rb") as stream:
-                content = stream.read(LARGEST_FILE + 1)
-        lines = content.decode("utf-8-sig").removesuffix("\n").split("\n")
+            text = path.read_bytes().decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise ReperfError(f"{path}: byte {error.start}: allowed: text in UTF-8") from None
     places: dict[str, int] = {}
-    for number, line in enumerate(lines, start=1):
+    for number, line in enumerate(text.removesuffix("\n").split("\n"), start=1):
         token = line.strip(whitespace)  # not more: Google's Chinese one has U+2028 as a token
         if not token:
             raise ReperfError(f"{path}: line {number}: empty; allowed: a token a line")
