@@ -7,8 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reperf.data import text_files
-from reperf.data.clicks.convert import WORDS
-from reperf.data.clicks.lines import CLIPS, ROW
+from reperf.data.clicks.convert import CLIPS, ROW, WORDS
 
 from tests.unit.data.sets import batches, convert, small, write
 
