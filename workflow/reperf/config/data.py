@@ -33,7 +33,7 @@ class Data(*reversed(KINDS.values())):  # type: ignore[misc]  # the packages of 
     @property
     def is_embedded(self) -> bool:
         """Whether what it holds comes with reperf."""
-        return self.own is None
+        return self.user_input is None
 
     def folder(self, read: str) -> str | None:
         """The folder that a run reads, of record parts or of images; None when synthetic."""

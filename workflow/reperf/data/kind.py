@@ -82,15 +82,15 @@ class Kind(Model):
         return f"{cls.__module__}.convert"
 
     @property
-    def own(self) -> Path | None:
+    def user_input(self) -> Path | None:
         """Where the user's input lies; None where the embedded set is made."""
-        own: Path | None = getattr(self, self.kind)
-        return own
+        path: Path | None = getattr(self, self.kind)
+        return path
 
     @property
     def source(self) -> Path:
         """Where the input lies: the user's, or the embedded set."""
-        return self.own or Path("data", self.name, self.embedded)
+        return self.user_input or Path("data", self.name, self.embedded)
 
     def check_keys(self) -> None:
         """Refuse values that do not go together.
@@ -121,14 +121,14 @@ class Kind(Model):
         Raises:
             ReperfError: names the file or folder, and what is allowed.
         """
-        if self.own and not os.path.lexists(self.own):
-            raise ReperfError(f"{self.own}: no such file or folder; allowed: {self.real}")
+        if self.user_input and not os.path.lexists(self.user_input):
+            raise ReperfError(f"{self.user_input}: no such file or folder; allowed: {self.real}")
 
     def record_bytes(self) -> int:
         """An estimate of the size of a set's records, from the size of all files of its input."""
-        if self.own is None:
+        if self.user_input is None:
             return self.embedded_bytes
-        files = self.own.rglob("*") if self.own.is_dir() else [self.own]
+        files = self.user_input.rglob("*") if self.user_input.is_dir() else [self.user_input]
         return self.growth * sum(file.stat().st_size for file in files if file.is_file())
 
     def described(self) -> dict[str, Any]:
@@ -162,16 +162,16 @@ class Kind(Model):
     def lies_at(self, manifest: Path) -> bool:
         """Whether the converted set beside a manifest is this one, with all its bytes."""
         try:
-            found = Manifest.read(manifest)
-            fields = found.model_extra or {}
+            content = Manifest.read(manifest)
+            fields = content.model_extra or {}
             return (
-                found.format == manifest.parent.name
+                content.format == manifest.parent.name
                 and self.described().items() <= fields.items()
-                and len(found.parts) == self.parts
+                and len(content.parts) == self.parts
                 and self.vocabulary_digest() in (None, fields.get("vocabulary_sha256"))
                 and all(
                     manifest.with_name(part.name).stat().st_size == part.bytes
-                    for part in found.parts
+                    for part in content.parts
                 )
             )
         except (OSError, ValueError):  # there is no manifest, or it is not whole
