@@ -14,10 +14,9 @@ import time
 from pathlib import Path
 from statistics import median
 
-from reperf.data.images.convert import convert
-from reperf.data.images.embedded import make as make_images
+from reperf.data.images import Images
+from reperf.data.images.convert import make as make_images
 from reperf.data.images.formats import FORMATS
-from reperf.data.images.kind import Images
 
 PARTS = 8
 CONCATENATE = """find "$0" -name '*.JPEG' -print0 | xargs -0 cat > "$1" """
@@ -62,7 +61,7 @@ def one_round(images: Path, output: Path, tensorflow: str) -> dict[str, float]:
         for workers in (1, 2):
             output.mkdir()
             begin = time.perf_counter()
-            convert(Images(images=images, parts=PARTS), output, name, workers=workers)
+            Images(images=images, parts=PARTS).convert(output, name, workers=workers)
             seconds[f"reperf {name}, {workers} workers"] = time.perf_counter() - begin
             shutil.rmtree(output)
     if has_tensorflow(tensorflow):

@@ -12,14 +12,13 @@ import sys
 import tempfile
 from pathlib import Path
 
-from reperf.data.images.embedded import make as make_images
+from reperf.data.images.convert import make as make_images
 
 CONVERT = """
 import resource, sys
 from pathlib import Path
-from reperf.data.images.convert import convert
-from reperf.data.images.kind import Images
-convert(Images(images=sys.argv[1], parts=32), Path(sys.argv[2]), "tfrecord", workers=2)
+from reperf.data.images import Images
+Images(images=sys.argv[1], parts=32).convert(Path(sys.argv[2]), "tfrecord", workers=2)
 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
     print(resource.getrusage(who).ru_maxrss)
 """

@@ -21,9 +21,8 @@ from itertools import islice
 from pathlib import Path
 from statistics import median
 
-from reperf.data.text.convert import convert
-from reperf.data.text.embedded import make as make_text
-from reperf.data.text.kind import Text
+from reperf.data.text import Text
+from reperf.data.text.convert import make as make_text
 from trainers.inputs.sentences import Sentences
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -36,10 +35,9 @@ LOOP = Path(__file__).with_name("plain_text_loop.py")
 CONVERT = """
 import resource, sys
 from pathlib import Path
-from reperf.data.text.convert import convert
-from reperf.data.text.kind import Text
+from reperf.data.text import Text
 settings = Text.model_validate_json(sys.argv[1])
-made = convert(settings, Path(sys.argv[2]), "tfrecord", workers=2)
+made = settings.convert(Path(sys.argv[2]), "tfrecord", workers=2)
 print(made.sequences)
 for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN):
     print(resource.getrusage(who).ru_maxrss)
@@ -72,7 +70,7 @@ def main() -> None:
 def make_vocabulary(folder: Path) -> Path:
     """The vocabulary of the embedded text, which the conversion trains."""
     make_text(folder / "text.txt")
-    convert(settings_of(folder / "text.txt", None), folder / "trained", "tfrecord", workers=1)
+    settings_of(folder / "text.txt", None).convert(folder / "trained", "tfrecord", workers=1)
     return folder / "trained" / "vocab.txt"
 
 
@@ -114,8 +112,8 @@ def one_round(
     for name in ("tfrecord", "ofrecord"):
         for workers in (1, 2):
             begin = clocks_now()
-            made = convert(
-                settings_of(text, vocabulary), folder / f"{name}-{workers}", name, workers=workers
+            made = settings_of(text, vocabulary).convert(
+                folder / f"{name}-{workers}", name, workers=workers
             )
             spent = zip(begin, clocks_now(), strict=True)
             rates[f"reperf {name}, {workers} workers"] = tuple(

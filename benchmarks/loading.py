@@ -18,8 +18,7 @@ from pathlib import Path
 from statistics import median
 
 from reperf.builds import LockBuild
-from reperf.data.images.convert import convert
-from reperf.data.images.kind import Images
+from reperf.data.images import Images
 from reperf.systems import TRAINERS, load_systems
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -130,7 +129,7 @@ def make_records(folder: Path, systems: list[str], count: int) -> dict[str, Path
     for name in dict.fromkeys(map(reads, systems)):
         made[name] = folder / name
         made[name].mkdir()
-        convert(Images(images=images, parts=8), made[name], name, workers=2)
+        Images(images=images, parts=8).convert(made[name], name, workers=2)
     return made
 
 

@@ -16,11 +16,11 @@ from typing import Any
 
 import pandas as pd
 from reperf.printed import count
-from reperf.published.discrepancies import Discrepancy
-from reperf.published.published_tables import (
+from reperf.published import (
     DISCREPANCIES,
     NUMBERS,
     REPEATS,
+    Discrepancy,
     load_definitions,
     read_facts,
 )

@@ -32,7 +32,7 @@ import google_crc32c
 import psutil
 from PIL import Image
 from reperf.archive.container import verified
-from reperf.data.manifest import Manifest
+from reperf.data.kind import Manifest
 from reperf.files import sha256
 from reperf.host import Environment
 

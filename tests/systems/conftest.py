@@ -3,7 +3,6 @@
 import io
 from collections.abc import Callable
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +10,7 @@ import pytest
 import simplejpeg
 import skimage.data
 from PIL import Image
-from reperf.data.images.convert import convert
-from reperf.data.images.kind import Images
+from reperf.data.images import Images
 from reperf.data.kinds import KINDS
 from reperf.systems import load_systems
 
@@ -72,9 +70,9 @@ def converted(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
         asked = repr((kind, form, settings))
         if asked not in done:
             folder, known = tmp_path_factory.mktemp(kind), KINDS[kind]
-            import_module(known.modules[0]).make(folder / "own")
-            asked_of = {"kind": kind, kind: folder / "own", "parts": 2} | settings
-            known.convert(known(**asked_of), folder / form, form, workers=1)
+            data = known(**{"kind": kind, kind: folder / "own", "parts": 2} | settings)
+            data.embed()
+            data.convert(folder / form, form, workers=1)
             done[asked] = folder / form
         return done[asked]
 
@@ -142,7 +140,7 @@ def _converted(images: Path, temporary: pytest.TempPathFactory) -> Records:
     @cache
     def records(form: str) -> Path:
         folder = temporary.mktemp(form)
-        convert(Images(images=images, parts=2), folder, form, workers=1)
+        Images(images=images, parts=2).convert(folder, form, workers=1)
         return folder
 
     return records

@@ -11,8 +11,8 @@ EMBEDDED = {
 }
 
 
-def kind_of_set(wildcards):
-    return KINDS[PLANS.sets[wildcards.set].kind]
+def code_of_set(wildcards):
+    return code_files(PLANS.sets[wildcards.set].of_kind.converter())
 
 
 wildcard_constraints:
@@ -23,7 +23,7 @@ wildcard_constraints:
 
 rule make_set:
     input:
-        code=lambda wildcards: code_files(kind_of_set(wildcards).modules[0]),
+        code=code_of_set,
     output:
         "data/{set}/{embedded}",
     log:
@@ -37,7 +37,7 @@ rule make_set:
 rule convert:
     input:
         set=lambda wildcards: EMBEDDED.get(wildcards.set, []),
-        code=lambda wildcards: code_files(kind_of_set(wildcards).modules[1]),
+        code=code_of_set,
     output:
         "data/{set}/{format}/manifest.json",
     log:

@@ -3,11 +3,10 @@
 from pathlib import Path
 
 from reperf.building.script import script
-from reperf.data.kinds import KINDS
 from reperf.layout import SET_PLAN
 from reperf.plans.plan_files import SetPlan
 
 with script(snakemake.log[0]):
     data = SetPlan.read(SET_PLAN.format(**snakemake.wildcards)).data
     folder = Path(snakemake.output[0]).parent
-    KINDS[data.kind].convert(data, folder, snakemake.wildcards.format, workers=snakemake.threads)
+    data.of_kind.convert(folder, snakemake.wildcards.format, workers=snakemake.threads)

@@ -1,10 +1,8 @@
 """Make the embedded images or the embedded text of a data set."""
 
 from reperf.building.script import script
-from reperf.data.kinds import KINDS
 from reperf.layout import SET_PLAN
 from reperf.plans.plan_files import SetPlan
 
 with script(snakemake.log[0]):
-    data = SetPlan.read(SET_PLAN.format(**snakemake.wildcards)).data
-    KINDS[data.kind].embed(data)
+    SetPlan.read(SET_PLAN.format(**snakemake.wildcards)).data.of_kind.embed()

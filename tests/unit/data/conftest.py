@@ -35,9 +35,9 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
         work = tmp_path_factory.mktemp(kind)
         with pytest.MonkeyPatch.context() as patch:
             patch.chdir(work)  # an embedded set is known by its path from the work folder
-            KINDS[kind].embed(data)
-            KINDS[kind].convert(data, Path("data/small", name), name, workers=data.workers)
-        return work / data.source, work / "data/small" / name
+            data.of_kind.embed()
+            data.of_kind.convert(Path("data/small", name), name, workers=data.workers)
+        return work / data.of_kind.source, work / "data/small" / name
 
     return made
 

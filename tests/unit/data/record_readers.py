@@ -6,25 +6,9 @@ Slow, and written from the formats' definitions: they are what the writers are h
 import struct
 from pathlib import Path
 
+from google_crc32c import value as crc32c
+
 MAGIC = 0xCED7230A
-
-
-def crc32c(data: bytes) -> int:
-    """CRC-32C (Castagnoli), byte by byte."""
-    value = 0xFFFFFFFF
-    for byte in data:
-        value = value >> 8 ^ CRCS[(value ^ byte) & 0xFF]
-    return value ^ 0xFFFFFFFF
-
-
-def _crc_of(byte: int) -> int:
-    """What a byte changes, bit by bit from the polynomial."""
-    for _ in range(8):
-        byte = byte >> 1 ^ (0x82F63B78 if byte & 1 else 0)
-    return byte
-
-
-CRCS = [_crc_of(byte) for byte in range(256)]
 
 
 def unmasked(stored: bytes) -> int:

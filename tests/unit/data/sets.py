@@ -5,8 +5,7 @@ from itertools import islice
 from pathlib import Path
 
 from reperf.config import Data
-from reperf.data.kinds import KINDS
-from reperf.data.manifest import Manifest
+from reperf.data.kind import Manifest
 from trainers.inputs.clicks import click_batches
 from trainers.inputs.pairs import pair_batches
 from trainers.inputs.tokens import token_batches
@@ -34,9 +33,8 @@ def small(kind: str, own: Path | None = None, **keys: object) -> Data:
 
 def convert(data: Data, folder: Path, format_name: str = "", workers: int = 1) -> Manifest:
     """Convert a set, to its kind's first format if to no other; returns its manifest."""
-    kind = KINDS[data.kind]
-    kind.convert(data, folder, format_name or kind.formats[0], workers)
-    return Manifest.read(folder / "manifest.json")
+    kind = data.of_kind
+    return kind.convert(folder, format_name or kind.formats[0], workers)
 
 
 def batches(kind: str, folder: Path, number: int, size: int, *, rank=0, ranks=1, **shape) -> list:

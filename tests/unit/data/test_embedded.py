@@ -6,8 +6,8 @@ from statistics import mean
 
 import pytest
 from PIL import Image
-from reperf.data.images.embedded import FOLDER, PHOTOGRAPHS
-from reperf.data.images.embedded import make as make_images
+from reperf.data.images.convert import FOLDER, PHOTOGRAPHS
+from reperf.data.images.convert import make as make_images
 from reperf.data.images.image import read_headers
 
 

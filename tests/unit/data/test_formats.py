@@ -6,9 +6,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from reperf.data.framing import masked
-from reperf.data.images.formats import OFRECORD, TFRECORD
+from reperf.data.images.formats import LONGEST, OFRECORD, RECORDIO, TFRECORD
 from reperf.data.images.image import Image
-from reperf.data.images.recordio import LONGEST, RECORDIO
 from reperf.data.protobuf import varint
 
 from tests.unit.data import record_readers

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from reperf.config import Data, load_report
 from reperf.data import text_files
+from reperf.data.kind import Manifest, read_of_set
 from reperf.data.kinds import KINDS
-from reperf.data.manifest import Manifest, read_of_set
 from reperf.data.pairs import convert as pair_conversion
 from reperf.data.text import corpus
 from reperf.errors import ReperfError
@@ -16,7 +16,7 @@ from reperf.plans.plan_files import SetPlan
 from reperf.plans.planning import Plans
 
 from tests.unit.data.record_readers import crc32c
-from tests.unit.data.sets import content, convert, small, write
+from tests.unit.data.sets import content, convert, small
 
 kinds = pytest.mark.parametrize("kind", KINDS)
 formats = pytest.mark.parametrize(
@@ -48,7 +48,7 @@ def test_one_step_makes_and_one_converts_the_embedded_sets(kind, embedded):
     source, records = embedded(kind)
     assert source.exists()
     assert (records.parent / KINDS[kind].last).is_file()
-    assert KINDS[kind].is_of(small(kind), records / "manifest.json")
+    assert small(kind).of_kind.lies_at(records / "manifest.json")
 
 
 @formats
@@ -127,7 +127,7 @@ def test_a_new_kind_changes_no_plan_of_others(asked, digest):
     suite = {
         "name": "small",
         "workload": {"images": "resnet50", "text": "bert-base"}[data.kind],
-        "shape": data.shape,
+        "shape": data.of_kind.decided_shape(),
         "precision": "fp32",
         "batch_size": 1,
         "systems": ["pytorch"],
@@ -139,7 +139,7 @@ def test_a_new_kind_changes_no_plan_of_others(asked, digest):
 @kinds
 def test_a_converted_set_is_known_again_and_one_of_other_settings_is_another(data, manifest):
     def is_of(**changes):
-        return KINDS[data.kind].is_of(data.model_copy(update=changes), manifest)
+        return data.model_copy(update=changes).of_kind.lies_at(manifest)
 
     assert is_of()
     assert is_of(workers=7)
@@ -152,7 +152,7 @@ def test_a_converted_set_is_known_again_and_one_of_other_settings_is_another(dat
 def test_what_is_no_whole_manifest_of_this_kind_and_format_is_no_set(data, manifest):
     whole = json.loads(manifest.read_text())
     for other in KINDS.keys() - {data.kind}:
-        assert not KINDS[other].is_of(small(other), manifest)
+        assert not small(other).of_kind.lies_at(manifest)
     contents = [b"", b"{", b"[]", b"{}", b"\xff\xfe", b"null", b"[" * 100_000]
     for name in ("\0", f"../{manifest.parent.name}", "x" * 999):
         whole["parts"][0]["name"] = name
@@ -160,44 +160,38 @@ def test_what_is_no_whole_manifest_of_this_kind_and_format_is_no_set(data, manif
     good = manifest.read_bytes()
     for one in contents:
         manifest.write_bytes(one)
-        assert not KINDS[data.kind].is_of(data, manifest), one[:99]
+        assert not data.of_kind.lies_at(manifest), one[:99]
     manifest.unlink()
-    assert not KINDS[data.kind].is_of(data, manifest)
+    assert not data.of_kind.lies_at(manifest)
     manifest.mkdir()
-    assert not KINDS[data.kind].is_of(data, manifest)
+    assert not data.of_kind.lies_at(manifest)
     manifest.rmdir()
     manifest.write_bytes(good)
-    assert KINDS[data.kind].is_of(data, manifest)
+    assert data.of_kind.lies_at(manifest)
     moved = manifest.parent.rename(manifest.parent.with_name("another"))
-    assert not KINDS[data.kind].is_of(data, moved / "manifest.json")
+    assert not data.of_kind.lies_at(moved / "manifest.json")
 
 
 @kinds
 def test_a_set_whose_part_is_cut_or_gone_is_not_whole(data, manifest):
     part = manifest.with_name("part-00001")
     part.write_bytes(part.read_bytes()[:-1])
-    assert not KINDS[data.kind].is_of(data, manifest)
+    assert not data.of_kind.lies_at(manifest)
     part.unlink()
-    assert not KINDS[data.kind].is_of(data, manifest)
+    assert not data.of_kind.lies_at(manifest)
 
 
 @kinds
 def test_the_users_input_is_refused_in_one_line_where_it_is_missing(data, manifest, tmp_path):
-    KINDS[data.kind].check(data)
-    KINDS[data.kind].check(Data(kind=data.kind))
+    data.of_kind.check()
+    Data(kind=data.kind).of_kind.check()
     gone = data.model_copy(update={data.kind: tmp_path / "gone"})
-    with pytest.raises(ReperfError, match=r"^.*/gone: no such f.*; allowed: .*$"):
-        KINDS[data.kind].check(gone)
+    with pytest.raises(ReperfError, match=r"^.*/gone(/source.txt)?: no such f.*; allowed: .*$"):
+        gone.of_kind.check()
     before = content(manifest.parent)
-    with pytest.raises(ReperfError, match=r"^.*/gone: [^\n]*$"):
+    with pytest.raises(ReperfError, match=r"^.*/gone[^\n]*$"):
         convert(gone, manifest.parent)
     assert content(manifest.parent) == before  # what was converted from it earlier
-
-
-def test_a_vocabulary_is_refused_before_any_job(tmp_path):
-    short = write(tmp_path / "vocab.txt", "[UNK]\n[CLS]\n[SEP]\n[MASK]\n")
-    with pytest.raises(ReperfError, match=r"vocab.txt: has 4 tokens; allowed: 16, vocabulary_size"):
-        KINDS["text"].check(Data(kind="text", vocabulary=short, vocabulary_size=16))
 
 
 @kinds
@@ -205,10 +199,10 @@ def test_the_size_of_the_records_is_estimated_near_what_it_is(kind, embedded):
     """Of the embedded set on the safe side, of a user's from the size of the files."""
     source, records = embedded(kind)
     size = Manifest.read(records / "manifest.json").bytes
-    assert size <= KINDS[kind].record_bytes(small(kind)) <= 7 * size
-    assert 0.95 * size <= KINDS[kind].record_bytes(small(kind, source)) <= 1.7 * size
+    assert size <= small(kind).of_kind.record_bytes() <= 7 * size
+    assert 0.95 * size <= small(kind, source).of_kind.record_bytes() <= 1.7 * size
 
 
 def test_each_pass_over_a_text_has_records_of_its_own(own):
     once, thrice = (small("text", own("text"), passes=passes) for passes in (1, 3))
-    assert KINDS["text"].record_bytes(thrice) == 3 * KINDS["text"].record_bytes(once)
+    assert thrice.of_kind.record_bytes() == 3 * once.of_kind.record_bytes()

@@ -7,12 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tokenizers
-from reperf.data.kinds import KINDS
-from reperf.data.pairs import convert as pair_conversion
 from reperf.data.text_files import END
 from trainers.recipes import encoder_decoder
 
-from tests.unit.data.sets import batches, content, convert, small, write
+from tests.unit.data.sets import batches, convert, small, write
 
 PAIRS = [("x" * (number * 7 % 41), f"ü{number}" * (number % 6)) for number in range(200)]
 PLACES = 100
@@ -46,11 +44,8 @@ def pairs_in(batch) -> list[tuple[str, str]]:
     return found
 
 
-def test_pairs_and_their_tokens_are_counted_however_lines_are_read(own, tmp_path, monkeypatch):
-    manifest = convert(small("pairs", own, longest=41), tmp_path / "whole")
-    monkeypatch.setattr(pair_conversion, "PIECE", 7)
-    convert(small("pairs", own, longest=41), tmp_path / "pieces")
-    assert content(tmp_path / "pieces") == content(tmp_path / "whole")
+def test_pairs_and_their_tokens_are_counted(own, tmp_path):
+    manifest = convert(small("pairs", own, longest=41), tmp_path)
     assert [part.pairs for part in manifest.parts] == [50] * 4
     tokens = [sum(len(one.encode()) + 1 for one in side) for side in zip(*PAIRS, strict=True)]
     assert [manifest.pairs, manifest.source_tokens, manifest.target_tokens] == [200, *tokens]
@@ -90,9 +85,9 @@ def test_both_languages_have_the_byte_pairs_of_one_vocabulary(own, tmp_path):
     assert (manifest.vocabulary, manifest.end) == (258, 256)
     sources = [len(source) // 2 + len(source) % 2 + 1 for source, _ in PAIRS]
     assert manifest.source_tokens == sum(sources)
-    assert KINDS["pairs"].is_of(data, tmp_path / "ids/manifest.json")
+    assert data.of_kind.lies_at(tmp_path / "ids/manifest.json")
     write(bpe / "merges.txt", "")
-    assert not KINDS["pairs"].is_of(data, tmp_path / "ids/manifest.json")
+    assert not data.of_kind.lies_at(tmp_path / "ids/manifest.json")
 
 
 def test_the_embedded_pairs_are_numbers_and_sums_in_two_languages(embedded):

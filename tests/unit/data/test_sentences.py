@@ -9,6 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
+from reperf.data.protobuf import field, varint
 from trainers.contract.steplog import Refused
 from trainers.inputs import sentences as module
 from trainers.inputs.sentences import NAMES, Sentences
@@ -70,14 +71,6 @@ def test_without_an_index_the_records_are_found_by_their_lengths(converted, reco
     for path in converted.glob("part-?????"):
         shutil.copy(path, tmp_path)
     check(islice(Sentences(tmp_path, SHAPE, 32, 0, 1), 20), records, 32)
-
-
-def varint(number: int) -> bytes:
-    return bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
-
-
-def field(number: int, content: bytes) -> bytes:
-    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def as_record(lists: dict[str, list], order) -> bytes:

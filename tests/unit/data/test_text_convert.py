@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reperf.data.kinds import KINDS
 from reperf.data.text import corpus as corpus_module
+from reperf.data.text import read_vocabulary
+from reperf.data.text.convert import FORMATS
+from reperf.data.text.convert import make as make_text
 from reperf.data.text.corpus import Corpus
-from reperf.data.text.embedded import make as make_text
-from reperf.data.text.kind import read_vocabulary
-from reperf.data.text.records import FORMATS
 from reperf.data.text.sequences import Sequences
 from reperf.data.text.wordpiece import train_vocabulary
 from reperf.errors import ReperfError
@@ -65,7 +64,7 @@ def test_both_formats_hold_the_same_sequences_with_the_originals_keys(
 def test_the_manifest_counts_what_the_text_and_its_sequences_hold(embedded_text, tmp_path):
     data = small("text", embedded_text, passes=2)
     manifest = convert(data, tmp_path, workers=2)
-    assert manifest.settings == KINDS["text"].settings_of(data).described()["settings"]
+    assert manifest.settings == data.of_kind.described()["settings"]
     assert manifest.documents == len(Corpus(embedded_text)) == 79
     assert manifest.sentences == len(embedded_text.read_text().split("\n")) - 1 - 79
     for part in manifest.parts:
@@ -98,7 +97,7 @@ def test_the_users_vocabulary_decides_the_ids(short_text, tmp_path):
     assert {record["input_ids"][0] for record in read_folder(out, "tfrecord")} == {3}
 
     def is_of() -> bool:
-        return KINDS["text"].is_of(data, out / "manifest.json")
+        return data.of_kind.lies_at(out / "manifest.json")
 
     assert is_of()
     mine.write_text(mine.read_text().replace("a", "ä"))

@@ -166,17 +166,10 @@ def pipe(path: Path) -> None:
     os.mkfifo(path / "link")
 
 
-def endless(path: Path) -> None:
-    """A document of a terabyte, of zeros."""
-    path.write_text("One.\n\n")
-    os.truncate(path, 1 << 40)
-
-
 # A function makes what is no file of some content.
 @pytest.mark.parametrize(
     ("written", "said"),
     [
-        (lambda path: None, f": no such file or folder; {LAYOUT}"),
         ("", f": an empty text; {LAYOUT}"),
         ("\ufeff\n \n", f": holds no text; {LAYOUT}"),
         ("One.\nTwo.\n", ": 1 documents for 1 parts; allowed: at least 2 per part, an empty line"),
@@ -187,10 +180,9 @@ def endless(path: Path) -> None:
         (pipe, f"/link: is not a file; {LAYOUT}"),
         (loop, "/link: cannot be read: Too many levels"),
         (folder, f"/link: is not a file; {LAYOUT}"),
-        (endless, f": byte 6: a document of more than {1 << 26} bytes; {LAYOUT}"),
     ],
 )
-def test_what_is_no_text_is_named_and_not_held_in_memory(tmp_path, written, said):
+def test_what_is_no_text_is_named(tmp_path, written, said):
     path = tmp_path / "text"
     if callable(written):
         written(path)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from reperf.systems import load_workloads
 from trainers.contract import recipe as contract
-from trainers.contract import weights
 from trainers.recipes import bert
 
 from tests.helpers.shapes import TINY_BERT
@@ -29,16 +28,6 @@ def batch() -> list[np.ndarray]:
 )
 def test_the_model_has_as_many_parameters_as_the_field_counts(changes, count):
     assert contract.parameters(bert, BASE | changes) == count
-
-
-def test_weights_are_a_normal_distribution_that_is_cut_off():
-    drawn = weights.truncated_normal(np.random.RandomState(1), (1000, 1000), 0.02)
-    assert np.abs(drawn).max() < 0.04
-    assert drawn.mean() == pytest.approx(0, abs=1e-4)
-    # Of a normal distribution cut off at twice its deviation: 0.8796 of that remains.
-    assert drawn.std() == pytest.approx(0.8796 * 0.02, rel=5e-3)
-    within_one = (np.abs(drawn) < 0.02).mean()
-    assert within_one == pytest.approx(0.6827 / 0.9545, abs=2e-3)
 
 
 def test_what_is_predicted_lies_inside_the_real_tokens(batch):

@@ -5,13 +5,14 @@ from typing import Self
 
 from pydantic import model_validator
 
+from reperf.data.kind import Kind
 from reperf.data.kinds import KINDS
 
 KIND_OF = {key: name for name, kind in KINDS.items() for key in kind.own_keys()}
 """Key -> the one kind whose sets have it; the keys of all kinds are not here."""
 
 
-class Data(*reversed(KINDS.values())):  # type: ignore[misc]  # the folders of reperf.data say it
+class Data(*reversed(KINDS.values())):  # type: ignore[misc]  # the packages of reperf.data say it
     """A data set that suites with real input train on."""
 
     @model_validator(mode="after")
@@ -21,30 +22,25 @@ class Data(*reversed(KINDS.values())):  # type: ignore[misc]  # the folders of r
             if kind != self.kind and value != type(self).model_fields[key].default:
                 shown = str(value) if isinstance(value, Path) else value
                 raise ValueError(f"{key}: got {shown!r}; allowed: with `kind: {kind}`")
-        KINDS[self.kind].check_keys(self)
+        self.of_kind.check_keys()
         return self
+
+    @property
+    def of_kind(self) -> Kind:
+        """The same set as one of its kind, which says what can be done with it."""
+        return KINDS[self.kind].of(self)
 
     @property
     def is_embedded(self) -> bool:
         """Whether what it holds comes with reperf."""
-        return self.own is None
-
-    @property
-    def shape(self) -> dict[str, int]:
-        """What it decides of the shape of a workload that trains on it."""
-        return KINDS[self.kind].shape_of(self)
-
-    @property
-    def source(self) -> Path:
-        """What it is converted from, where that lies."""
-        return KINDS[self.kind].source_of(self)
+        return self.user_input is None
 
     def folder(self, read: str) -> str | None:
         """The folder that a run reads, of record parts or of images; None when synthetic."""
         if read == "synthetic":
             return None
         if read == "folder":
-            return str(self.source)
+            return str(self.of_kind.source)
         return f"data/{self.name}/{read}"
 
 

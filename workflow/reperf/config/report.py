@@ -445,20 +445,20 @@ def _check_fit(suite: Suite, data: Data) -> None:
     Raises:
         ValueError: names the key, and what is allowed.
     """
-    for key, value in data.shape.items():
+    of_kind = data.of_kind
+    for key, value in of_kind.decided_shape().items():
         if suite.shape.get(key, value) != value:
             raise ValueError(
                 f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                 f"allowed: {value}, as data.{data.name} has it"
             )
-    of_kind = KINDS[data.kind]
-    for key, least in of_kind.least_shape_of(data).items():
+    for key, least in of_kind.least_shape().items():
         if suite.shape[key] < least:
             raise ValueError(
                 f"suites.{suite.name}.shape.{key}: got {suite.shape[key]}; "
                 f"allowed: {least} or more, which data.{data.name} has"
             )
-    least = of_kind.least_batch_of(data)
+    least = of_kind.least_batch()
     for entry in suite.entries:
         size = entry.batch_size or suite.batch_size
         if isinstance(size, int) and size < least:

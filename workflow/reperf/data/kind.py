@@ -2,7 +2,6 @@
 
 import json
 import os
-from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -10,14 +9,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import AfterValidator, Field
 
 from reperf.data import KIND_NAMES
-from reperf.data.manifest import Manifest, Written
 from reperf.errors import ReperfError
 from reperf.faults import Model, YesOrNo
-from reperf.files import whole_file
+from reperf.files import sha256
 from reperf.values import LARGEST_SEED, MOST_PARTS, MOST_PROCESSES, Name, Number
 
 RESERVED = ("measured", "published")
 """Folders under data/ that come with reperf."""
+MANIFEST = "manifest.json"
 
 
 def _not_reserved(name: str) -> str:
@@ -31,8 +30,7 @@ class Kind(Model):
 
     A kind's class adds its own keys. The key with the kind's name says where the user's input lies;
     without it, the embedded set is made. No two kinds have a key in common, so that a data set of
-    the configuration, `reperf.config.Data`, can have the keys of all. Its own kind says what can be
-    done with it: `KINDS[data.kind].check(data)`.
+    the configuration, `reperf.config.Data`, can have the keys of all.
     """
 
     formats: ClassVar[tuple[str, ...]]  # the record formats that can hold it
@@ -43,16 +41,13 @@ class Kind(Model):
     growth: ClassVar[int] = 1  # bytes of records for a byte of the user's input, at most
     few: ClassVar[str]  # how many samples the embedded set has, in words
     real: ClassVar[str]  # the user's input, in words
-    # The module that makes the embedded set (`make`), and the one that converts a set (`convert`).
-    # Their code decides the bytes.
-    modules: ClassVar[tuple[str, str]]
     holds_folders: ClassVar[bool] = False  # whether systems may read the input unconverted
 
     name: Annotated[Name, AfterValidator(_not_reserved)] = Field(
         "embedded",
         description="folder name under data/, other than measured and published, reperf's own",
     )
-    kind: Literal[KIND_NAMES] = Field(  # type: ignore[valid-type]  # their folders say it
+    kind: Literal[KIND_NAMES] = Field(  # type: ignore[valid-type]  # their packages say it
         "images", description="what it holds"
     )
     embedded_on_gpus: YesOrNo = Field(
@@ -69,11 +64,33 @@ class Kind(Model):
         1, ge=0, le=LARGEST_SEED, description="seed of the order, and of a text's pairs and masks"
     )
 
+    @classmethod
+    def own_keys(cls) -> list[str]:
+        """The keys that only sets of this kind have."""
+        return [key for key in cls.model_fields if key not in Kind.model_fields]
+
+    @classmethod
+    def of(cls, data: "Kind") -> Self:
+        """A data set of the configuration with the keys of this kind alone, unchecked."""
+        return cls.model_construct(  # type: ignore[return-value]  # so says its plugin
+            **{key: getattr(data, key) for key in cls.model_fields}
+        )
+
+    @classmethod
+    def converter(cls) -> str:
+        """The module that makes the embedded set and converts sets: its code decides the bytes."""
+        return f"{cls.__module__}.convert"
+
     @property
-    def own(self) -> Path | None:
+    def user_input(self) -> Path | None:
         """Where the user's input lies; None where the embedded set is made."""
-        own: Path | None = getattr(self, self.kind)
-        return own
+        path: Path | None = getattr(self, self.kind)
+        return path
+
+    @property
+    def source(self) -> Path:
+        """Where the input lies: the user's, or the embedded set."""
+        return self.user_input or Path("data", self.name, self.embedded)
 
     def check_keys(self) -> None:
         """Refuse values that do not go together.
@@ -82,15 +99,15 @@ class Kind(Model):
             ValueError: names the key, and what is allowed.
         """
 
-    def shape_of(self) -> dict[str, int]:
+    def decided_shape(self) -> dict[str, int]:
         """What a set decides of the shape of a workload that trains on it."""
         return {}
 
-    def least_shape_of(self) -> dict[str, int]:
+    def least_shape(self) -> dict[str, int]:
         """The least values that a workload's shape must have to train on a set."""
         return {}
 
-    def least_batch_of(self) -> int:
+    def least_batch(self) -> int:
         """The fewest samples that a batch must have to train on a set."""
         return 1
 
@@ -98,49 +115,36 @@ class Kind(Model):
         """The SHA-256 of the user's vocabulary; None if no file is named or it is gone."""
         return None
 
-    def described(self) -> dict[str, Any]:
-        """What decides a set's records, as its manifest says it."""
-        values = self.model_dump(mode="json")
-        return {"settings": {key: values[key] for key in (*self.own_keys(), "parts", "seed")}}
-
-    @classmethod
-    def own_keys(cls) -> list[str]:
-        """The keys that only sets of this kind have."""
-        return [key for key in cls.model_fields if key not in Kind.model_fields]
-
-    @classmethod
-    def source_of(cls, data: "Kind") -> Path:
-        """Where the input of a set lies: the user's, or the embedded set."""
-        return Path(data.own or Path("data", data.name, cls.embedded))
-
-    @classmethod
-    def settings_of(cls, data: "Kind") -> Self:
-        """A set with the keys of this kind alone and with its input, embedded or not."""
-        values = {key: getattr(data, key) for key in cls.model_fields}
-        values[data.kind] = cls.source_of(data)
-        return cls.model_construct(**values)  # type: ignore[return-value]  # so says its plugin
-
-    @classmethod
-    def check(cls, data: Any) -> None:  # noqa: ANN401 - a set of the configuration
+    def check(self) -> None:
         """Refuse a user's input that, at a glance, cannot be converted.
 
         Raises:
             ReperfError: names the file or folder, and what is allowed.
         """
-        if data.own and not os.path.lexists(data.own):
-            raise ReperfError(f"{data.own}: no such file or folder; allowed: {cls.real}")
+        if self.user_input and not os.path.lexists(self.user_input):
+            raise ReperfError(f"{self.user_input}: no such file or folder; allowed: {self.real}")
 
-    @classmethod
-    def embed(cls, data: "Kind") -> None:
+    def record_bytes(self) -> int:
+        """An estimate of the size of a set's records, from the size of all files of its input."""
+        if self.user_input is None:
+            return self.embedded_bytes
+        files = self.user_input.rglob("*") if self.user_input.is_dir() else [self.user_input]
+        return self.growth * sum(file.stat().st_size for file in files if file.is_file())
+
+    def described(self) -> dict[str, Any]:
+        """What decides a set's records, as its manifest says it."""
+        values = self.model_dump(mode="json") | {self.kind: str(self.source)}
+        return {"settings": {key: values[key] for key in (*self.own_keys(), "parts", "seed")}}
+
+    def embed(self) -> None:
         """Make the embedded set, in place of an earlier set.
 
         Raises:
             ReperfError: a file cannot be written.
         """
-        import_module(cls.modules[0]).make(cls.source_of(data))
+        import_module(self.converter()).make(self.source)
 
-    @classmethod
-    def convert(cls, data: "Kind", folder: Path, format_name: str, workers: int) -> None:
+    def convert(self, folder: Path, format_name: str, workers: int) -> "Manifest":
         """Convert a set to record parts in a folder; manifest.json is written last.
 
         The bytes depend on the input and the settings, not on the number of workers. What an
@@ -149,63 +153,95 @@ class Kind(Model):
         Raises:
             ReperfError: the input is refused, or a file cannot be written.
         """
-        converter = import_module(cls.modules[1])
-        converter.convert(cls.settings_of(data), folder, format_name, workers=workers)
-
-    @classmethod
-    def record_bytes(cls, data: Any) -> int:  # noqa: ANN401 - a set of the configuration
-        """An estimate of the size of a set's records, from the size of all files of its input."""
-        if data.own is None:
-            return cls.embedded_bytes
-        files = data.own.rglob("*") if data.own.is_dir() else [data.own]
-        return cls.growth * int(sum(file.stat().st_size for file in files if file.is_file()))
-
-    def write_manifest(
-        self,
-        folder: Path,
-        format_name: str,
-        written: Sequence[Written],
-        **others: object,
-    ) -> Manifest:
-        """Write the manifest of parts that are whole, as indented JSON; returns it.
-
-        Args:
-            folder: where the parts lie.
-            written: the parts; the manifest has the sum of each count, and each part its samples.
-            others: more fields, which stand before the counts; an empty one of the same name as a
-                later field keeps a place for it.
-        """
-        content: dict[str, Any] = {"manifest_version": 1, "format": format_name}
-        content |= self.described() | others
-        content |= {name: sum(part.counts[name] for part in written) for name in written[0].counts}
-        content["bytes"] = sum(part.bytes for part in written)
-        content["parts"] = [
-            {"name": part.name, "bytes": part.bytes, "crc32c": part.crc32c}
-            | ({self.counted: part.counts[self.counted]} if self.counted else {})
-            for part in written
-        ]
-        manifest = Manifest.model_validate(content)
-        with whole_file(folder / "manifest.json") as stream:
-            json.dump(content, stream, indent=1, ensure_ascii=False)
-            stream.write("\n")
+        self.check()
+        converter = import_module(self.converter())
+        conversion = converter.conversion(self, format_name, workers)
+        manifest: Manifest = conversion.run(self, folder, format_name, workers)
         return manifest
 
-    @classmethod
-    def is_of(cls, data: "Kind", manifest: Path) -> bool:
-        """Whether the converted set beside a manifest is the one asked for, with all its bytes."""
-        settings = cls.settings_of(data)
+    def lies_at(self, manifest: Path) -> bool:
+        """Whether the converted set beside a manifest is this one, with all its bytes."""
         try:
-            made = Manifest.read(manifest)
-            fields = made.model_extra or {}
+            content = Manifest.read(manifest)
+            fields = content.model_extra or {}
             return (
-                made.format == manifest.parent.name
-                and settings.described().items() <= fields.items()
-                and len(made.parts) == settings.parts
-                and settings.vocabulary_digest() in (None, fields.get("vocabulary_sha256"))
+                content.format == manifest.parent.name
+                and self.described().items() <= fields.items()
+                and len(content.parts) == self.parts
+                and self.vocabulary_digest() in (None, fields.get("vocabulary_sha256"))
                 and all(
                     manifest.with_name(part.name).stat().st_size == part.bytes
-                    for part in made.parts
+                    for part in content.parts
                 )
             )
         except (OSError, ValueError):  # there is no manifest, or it is not whole
             return False
+
+
+class Part(Model, extra="allow"):
+    """One record file, and how many samples it holds, by the name that its kind has for them.
+
+    Its checksum is CRC-32C, which every processor computes as fast as it reads. With SHA-256, a
+    conversion of images takes half as long again, and longer on processors without instructions
+    for it.
+    """
+
+    __pydantic_extra__: dict[str, int]
+
+    name: str
+    bytes: int
+    crc32c: str = Field(pattern="^[0-9a-f]{8}$")
+
+
+class Manifest(Model, extra="allow"):
+    """A converted data set. It is written last: once it is there, every part is whole.
+
+    Between `format` and `bytes` stand the settings and counts of its kind: docs/data.md.
+    """
+
+    manifest_version: Literal[1] = 1
+    format: str
+    bytes: int
+    parts: list[Part]
+
+    @classmethod
+    def read(cls, path: Path | str) -> Self:
+        """Read a manifest.
+
+        Raises:
+            pydantic.ValidationError: the file is not a manifest.
+        """
+        return cls.model_validate_json(Path(path).read_bytes())
+
+
+def manifest_of(folder: str | None) -> Path | None:
+    """The manifest of the set in a folder that runs read; None if there is none."""
+    manifest = folder and Path(folder, MANIFEST)
+    return manifest if manifest and manifest.is_file() else None
+
+
+def digest_of_set(folder: str | None) -> str | None:
+    """The SHA-256 of the manifest in a folder that runs read; None if there is none."""
+    manifest = manifest_of(folder)
+    return sha256(manifest) if manifest else None
+
+
+def read_of_set(folder: str | None) -> dict[str, Any] | None:
+    """What a set in a folder that runs read holds, as SetRead of a run's record has it.
+
+    Args:
+        folder: data/<name>/<format>; None: nothing is read.
+
+    Returns:
+        None where no converted set lies there, or one whose parts count nothing.
+    """
+    manifest = manifest_of(folder)
+    content = json.loads(manifest.read_bytes()) if manifest else {}
+    parts = content.get("parts", [])
+    counts = {name for part in parts[:1] for name in part if name not in Part.model_fields}
+    if not manifest or not counts:
+        return None
+    (counted,) = counts
+    samples = sum(part[counted] for part in parts)
+    name = manifest.parents[1].name
+    return {"name": name, "counted": counted, "samples": samples, "bytes": content["bytes"]}

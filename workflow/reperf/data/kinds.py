@@ -1,6 +1,6 @@
-"""The kinds of data: the folders here that have a module `kind`.
+"""The kinds of data: the packages here.
 
-The modules are not imported by name: the code of all kinds would count as every rule's.
+They are not imported by name: the code of all kinds would count as every rule's.
 """
 
 from importlib import import_module
@@ -9,5 +9,5 @@ from reperf.data import KIND_NAMES
 from reperf.data.kind import Kind
 
 KINDS: dict[str, type[Kind]] = {
-    name: import_module(f"reperf.data.{name}.kind").KIND for name in KIND_NAMES
+    name: import_module(f"reperf.data.{name}").KIND for name in KIND_NAMES
 }

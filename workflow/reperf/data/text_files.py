@@ -38,7 +38,7 @@ class TextFiles:
         starts: where each file begins in the whole text, and where the last one ends, in bytes.
 
     Raises:
-        ReperfError: there is no such text, it is empty, or it does not begin with text.
+        ReperfError: the text cannot be read, is empty, or does not begin with text.
     """
 
     def __init__(self, text: Path, layout: str) -> None:
@@ -174,10 +174,8 @@ def _files_of(text: Path, layout: str) -> list[Path]:
     """The files of a text, in the order of their paths, without hidden ones.
 
     Raises:
-        ReperfError: there is no such text, it has no files, or something else than files.
+        ReperfError: the text has no files, or something else than files.
     """
-    if not os.path.lexists(text):
-        raise ReperfError(f"{text}: no such file or folder; allowed: {layout}")
     files = [] if text.is_dir() else [text]
 
     def refuse(error: OSError) -> None:

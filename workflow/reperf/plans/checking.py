@@ -10,7 +10,6 @@ from reperf.building.code import check_library
 from reperf.building.work_folder import check_folder
 from reperf.config import Report, load_report
 from reperf.configfiles import merged, name_of
-from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError, faults_of
 from reperf.layout import PLAN, PUBLISHED_FILES
 from reperf.machine import (
@@ -86,7 +85,7 @@ def check_report(report: Report, configfile: str) -> None:
         # Once it is converted, the user's own input is no longer needed.
         if not any(Path("data", data.name).glob("*/manifest.json")):
             with faults_of(f"{configfile}: data.{data.name}"):
-                KINDS[data.kind].check(data)
+                data.of_kind.check()
     for file in PUBLISHED_FILES:
         if not file.is_file():
             raise ReperfError(f"{file}: is not there; allowed: as reperf's repository holds it")
@@ -106,9 +105,8 @@ def check_set(folder: str | None) -> None:
     manifest = Path(folder, "manifest.json")
     plan = manifest.parents[1] / PLAN
     if manifest.exists() and plan.exists():
-        data = SetPlan.read(plan).data
-        kind = KINDS[data.kind]
-        if manifest.parent.name in kind.formats and not kind.is_of(data, manifest):
+        data = SetPlan.read(plan).data.of_kind
+        if manifest.parent.name in data.formats and not data.lies_at(manifest):
             raise ReperfError(
                 f"{manifest}: not the data set that is asked for, or not all of it; once it is "
                 "removed, the next call converts the set again"

@@ -4,7 +4,6 @@ from pathlib import Path
 
 from reperf.builds import build_of
 from reperf.config import Report
-from reperf.data.kinds import KINDS
 
 LOG_BYTES = 2 * 10**6
 """A run's log and record, including tries and copies; 200 kB is usual."""
@@ -31,7 +30,7 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
     }
     return (
         len(missing) * LOG_BYTES
-        + sum(KINDS[data.kind].record_bytes(data) for data in to_convert)
+        + sum(data.of_kind.record_bytes() for data in to_convert)
         + sum(ENVIRONMENT_BYTES[device] for device in to_build.values())
-        + sum(KINDS[data.kind].embedded_bytes for data in report.data if data.is_embedded)
+        + sum(data.of_kind.embedded_bytes for data in report.data if data.is_embedded)
     )

@@ -48,7 +48,10 @@ from reperf.measuring.statistics import (
 )
 from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import (
+    Discrepancy,
+    DiscrepancyKind,
     PublishedTable,
+    discrepancies,
     epochs_beside,
     published_for,
     published_without_size,

@@ -16,7 +16,7 @@ from reperf.builds import build_of, read_environment
 from reperf.builds.compiler import why_not_compiled
 from reperf.builds.fitness import why_not_computed, why_unfit
 from reperf.config import Run
-from reperf.data.manifest import digest_of_set, read_of_set
+from reperf.data.kind import digest_of_set, read_of_set
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.host import Host

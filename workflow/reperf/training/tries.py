@@ -8,7 +8,7 @@ from pathlib import Path
 from reperf.building.work_folder import CALL
 from reperf.builds import build_of
 from reperf.builds.built import digest_now
-from reperf.data.manifest import digest_of_set
+from reperf.data.kind import digest_of_set
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
 from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD, TRIES

@@ -1,23 +1,36 @@
-"""Convert pairs to parts of ids."""
+"""Pairs: the embedded pairs, and how pairs become parts of ids."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from reperf.data.manifest import Manifest, Written
-from reperf.data.pairs.kind import LAYOUT, SOURCE, TARGET, Pairs, check_files
-from reperf.data.parallel import run_parts
-from reperf.data.part import Format, all_or_nothing, new_part
+from reperf.data.byte_pairs import read_vocabulary
+from reperf.data.conversion import Conversion, Counts, Format, PartWriter
+from reperf.data.pairs import LAYOUT, SOURCE, TARGET, Pairs
 from reperf.data.text_files import blocks_of_lines, read_piece
-from reperf.data.tokens.vocabulary import read_vocabulary
 from reperf.errors import ReperfError
+from reperf.files import whole_file
 
 PIECE = 1 << 13
 """Pairs that are converted at a time."""
+COUNT = 10_000
+"""Of the embedded set's numbers, from 0 on, and of its sums of two numbers below 100."""
 Ids = npt.NDArray[np.integer]
+
+_ENGLISH, _ENGLISH_TENS, _GERMAN, _GERMAN_TENS = (
+    line.split()
+    for line in (
+        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen "
+        "fifteen sixteen seventeen eighteen nineteen",
+        "- - twenty thirty forty fifty sixty seventy eighty ninety",
+        "null eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn "
+        "fünfzehn sechzehn siebzehn achtzehn neunzehn",
+        "- - zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig",
+    )
+)
 
 
 class Pair(NamedTuple):
@@ -34,21 +47,17 @@ IDS = Format[Pair](
 """Ids one after the other, and for each pair a line: its offset in bytes, and both lengths."""
 
 
-def convert(settings: Pairs, output: Path, format_name: str, *, workers: int) -> Manifest:
-    """Convert pairs to ids: part-00000 and so on, an index beside each, manifest.json.
-
-    Each part has neighbouring pairs, as many as any other or one more.
+def conversion(settings: Pairs, _format_name: str, _workers: int) -> Conversion[Pair]:
+    """Convert pairs to ids. Each part has neighbouring pairs, as many as any other or one more.
 
     Raises:
-        ReperfError: the vocabulary or a file is refused, a sentence is too long, there are fewer
-            pairs than parts, or a file cannot be written.
+        ReperfError: the vocabulary or a file is refused, or there are fewer pairs than parts.
     """
-    assert settings.pairs
     vocabulary = read_vocabulary(settings.joint_bpe)
-    lines = Lines(settings.pairs)
+    lines = Lines(settings.source)
     if len(lines) < settings.parts:
         raise ReperfError(
-            f"{settings.pairs}: has {len(lines)} pairs; allowed: one or more for each of "
+            f"{settings.source}: has {len(lines)} pairs; allowed: one or more for each of "
             f"{settings.parts} parts"
         )
 
@@ -63,64 +72,58 @@ def convert(settings: Pairs, output: Path, format_name: str, *, workers: int) ->
                 )
         return arrays
 
-    def write_part(part: int) -> Written:
+    def fill(part: int, records: PartWriter[Pair]) -> Counts:
         source_tokens = target_tokens = 0
         first, end = (len(lines) * edge // settings.parts for edge in (part, part + 1))
-        with new_part(output, part, IDS) as records:
-            at = first
-            for piece in lines.pairs(first, end):
-                sources, targets = (
-                    ids_of(path, at, sentences)
-                    for path, sentences in zip(lines.paths, piece, strict=True)
-                )
-                for pair in map(Pair, sources, targets):
-                    records.append(pair)
-                source_tokens += sum(map(len, sources))
-                target_tokens += sum(map(len, targets))
-                at += len(sources)
-        return records.summary(
-            pairs=end - first, source_tokens=source_tokens, target_tokens=target_tokens
-        )
+        for begin in range(first, end, PIECE):
+            sources, targets = (
+                ids_of(path, begin, sentences)
+                for path, sentences in lines.between(begin, min(begin + PIECE, end))
+            )
+            for pair in map(Pair, sources, targets):
+                records.append(pair)
+            source_tokens += sum(map(len, sources))
+            target_tokens += sum(map(len, targets))
+        return {
+            "pairs": end - first,
+            "source_tokens": source_tokens,
+            "target_tokens": target_tokens,
+        }
 
-    with all_or_nothing(output):
-        written = run_parts(write_part, settings.parts, workers, f"pairs to {format_name}")
-        return settings.write_manifest(output, format_name, written, **vocabulary.described)
+    return Conversion(IDS, fill, fields=vocabulary.fields)
 
 
 class Lines:
     """The pairs of a folder: 16 bytes of each are held, and nothing of the text.
 
     Raises:
-        ReperfError: a file is missing or empty, or one has more lines than the other.
+        ReperfError: a file is empty, or one has more lines than the other.
     """
 
     def __init__(self, folder: Path) -> None:
-        check_files(folder)
-        self.paths = folder / SOURCE, folder / TARGET
-        self._edges = [_edges(path) for path in self.paths]
-        source, target = (len(edges) - 1 for edges in self._edges)
+        self._edges = {path: _edges(path) for path in (folder / SOURCE, folder / TARGET)}
+        source, target = (len(edges) - 1 for edges in self._edges.values())
         if source != target:
-            longer = self.paths[source < target]
+            longer = folder / (TARGET if source < target else SOURCE)
             raise ReperfError(
                 f"{longer}: line {min(source, target) + 1} belongs to no other: {SOURCE} has "
                 f"{source} lines and {TARGET} {target}; allowed: equally many"
             )
+        self._count = source
 
     def __len__(self) -> int:
-        return len(self._edges[0]) - 1
+        return self._count
 
-    def pairs(self, first: int, end: int) -> Iterator[tuple[list[str], ...]]:
-        """The sources and the targets of pairs, from one to before another, a piece at a time.
+    def between(self, begin: int, end: int) -> Iterator[tuple[Path, list[str]]]:
+        """The sources of pairs, from one to before another, and their targets, with their files.
 
         Raises:
             ReperfError: a file cannot be read, has changed or is not UTF-8.
         """
-        for begin in range(first, end, PIECE):
-            until = min(begin + PIECE, end)
-            yield tuple(
-                _lines(path, *edges[[begin, until]].tolist())
-                for path, edges in zip(self.paths, self._edges, strict=True)
-            )
+        for path, edges in self._edges.items():
+            first, last = edges[[begin, end]].tolist()
+            text = read_piece(path, first, last - first, LAYOUT)
+            yield path, [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
 
 
 def _edges(path: Path) -> npt.NDArray[np.int64]:
@@ -136,6 +139,59 @@ def _edges(path: Path) -> npt.NDArray[np.int64]:
     return np.concatenate(edges)
 
 
-def _lines(path: Path, begin: int, end: int) -> list[str]:
-    text = read_piece(path, begin, end - begin, LAYOUT)
-    return [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+def make(folder: Path) -> None:
+    """Write the embedded pairs: numbers and sums in English words, and the same in German.
+
+    Nobody has written them: the rules of both languages' numerals make them. A number and a sum
+    follow each other, 20,000 pairs, always the same bytes.
+
+    Raises:
+        ReperfError: a file cannot be written.
+    """
+    for name, words, total in (
+        (SOURCE, english, "{} and {} make {}"),
+        (TARGET, german, "{} und {} sind {}"),
+    ):
+        with whole_file(folder / name) as stream:
+            for line in _numbers_and_sums(words, total):
+                stream.write(line[0].upper() + line[1:] + ".\n")
+
+
+def _numbers_and_sums(words: Callable[[int], str], total: str) -> Iterator[str]:
+    for number in range(COUNT):
+        yield words(number)
+        first, second = divmod(number, 100)
+        yield total.format(*map(words, (first, second, first + second)))
+
+
+def english(number: int) -> str:
+    """A number below a million in English words."""
+    if number < 20:
+        return _ENGLISH[number]
+    if number < 100:
+        tens, rest = divmod(number, 10)
+        return _ENGLISH_TENS[tens] + (f"-{_ENGLISH[rest]}" if rest else "")
+    size, name = (100, "hundred") if number < 1000 else (1000, "thousand")
+    many, rest = divmod(number, size)
+    words = f"{english(many)} {name}"
+    if not rest:
+        return words
+    return f"{words} {'and ' if rest < 100 else ''}{english(rest)}"
+
+
+def german(number: int) -> str:
+    """A number below a million as one German word."""
+    if number < 20:
+        return _GERMAN[number]
+    if number < 100:
+        tens, rest = divmod(number, 10)
+        return (f"{_before(rest)}und" if rest else "") + _GERMAN_TENS[tens]
+    size, name = (100, "hundert") if number < 1000 else (1000, "tausend")
+    many, rest = divmod(number, size)
+    return _before(many) + name + (german(rest) if rest else "")
+
+
+def _before(number: int) -> str:
+    """A number as it stands before another part of the word: 1 and 101 lose their last letter."""
+    word = german(number)
+    return word[:-1] if word.endswith("eins") else word

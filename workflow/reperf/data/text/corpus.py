@@ -14,7 +14,6 @@ from reperf.errors import ReperfError
 LAYOUT = "a sentence a line, an empty line between documents, UTF-8"
 CHUNK = 1 << 20
 """Bytes of text that are converted at a time; Wikipedia's articles have some 3,000."""
-LONGEST_DOCUMENT = 1 << 26
 LEAST_DOCUMENTS = 2
 """In a chunk, so that the next sentence can be of another document."""
 
@@ -44,7 +43,7 @@ class Corpus:
             documents.
 
     Raises:
-        ReperfError: there is no such text, it holds no documents, or one is too large.
+        ReperfError: there is no such text, or it holds no documents.
     """
 
     def __init__(self, text: Path) -> None:
@@ -104,29 +103,17 @@ class Corpus:
 
 
 def _find_documents(path: Path) -> tuple[bool, Offsets]:
-    """Whether a file holds WikiExtractor's articles, and the offset of each of its documents.
-
-    Raises:
-        ReperfError: a document is too large.
-    """
+    """Whether a file holds WikiExtractor's articles, and the offset of each of its documents."""
     articles, after_empty = False, True
     begins: list[Offsets] = []
-    last = None  # where the last document begins
     for at, block in blocks_of_lines(path):
-        if last is None:
-            last, articles = at, _OPENING.match(block) is not None
+        if not begins:
+            articles = _OPENING.match(block) is not None
         if articles:
             in_block = np.array([line.start() for line in _ARTICLE.finditer(block)], np.int64)
         else:
             in_block, after_empty = _begins_after_empty(block, after_empty)
         begins.append(in_block + at)
-        places = np.array([last, *begins[-1], at + len(block)])
-        if len(long := np.flatnonzero(np.diff(places) > LONGEST_DOCUMENT)):
-            raise ReperfError(
-                f"{path}: byte {places[long[0]]}: a document of more than {LONGEST_DOCUMENT} "
-                f"bytes; allowed: {LAYOUT}"
-            )
-        last = places[-2]
     return articles, np.concatenate([np.zeros(0, np.int64), *begins])
 
 

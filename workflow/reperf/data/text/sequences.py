@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from reperf.data.text.kind import AROUND
+from reperf.data.text import AROUND
 
 SHORT_SHARE = 0.1
 """The share of documents that get sequences of a random length."""

@@ -16,8 +16,8 @@ from tokenizers.models import WordPiece
 from tokenizers.pre_tokenizers import WhitespaceSplit
 from tokenizers.trainers import WordPieceTrainer
 
+from reperf.data.text import SPECIAL, UNKNOWN
 from reperf.data.text.corpus import Corpus
-from reperf.data.text.kind import SPECIAL, UNKNOWN
 from reperf.errors import ReperfError
 
 LONGEST_WORD = 200

@@ -1,54 +1,56 @@
-"""Convert text to parts of ids."""
+"""Tokens: the embedded text, and how text becomes parts of ids."""
 
 from pathlib import Path
+from pydoc_data.topics import topics
 
 import numpy as np
 import numpy.typing as npt
 
+from reperf.data.byte_pairs import read_vocabulary
+from reperf.data.conversion import Conversion, Counts, Format, PartWriter
 from reperf.data.framing import index_line
-from reperf.data.manifest import Manifest, Written
-from reperf.data.parallel import run_parts
-from reperf.data.part import Format, all_or_nothing, new_part
 from reperf.data.text_files import END, UTF8, Pieces
-from reperf.data.tokens.kind import Tokens
-from reperf.data.tokens.vocabulary import read_vocabulary
-from reperf.errors import ReperfError
+from reperf.data.tokens import Tokens
+from reperf.files import whole_file
 
-LAYOUT = f"{UTF8}, with a line {END} between documents"
-
-IDS = Format[npt.NDArray[np.integer]](lambda ids: [ids.tobytes()], sidecars={".idx": index_line})
+Ids = npt.NDArray[np.integer]
+IDS = Format[Ids](lambda ids: [ids.tobytes()], sidecars={".idx": index_line})
 """Ids one after the other, and an index with a line for each document, or each piece of one."""
 
 
-def convert(settings: Tokens, output: Path, format_name: str, *, workers: int) -> Manifest:
-    """Convert text to ids: part-00000 and so on, an index beside each, manifest.json.
+def make(path: Path) -> None:
+    """Write the embedded text: what Python's own help says about the language, topic by topic.
+
+    It comes with every Python, under its licence, as pydoc_data.topics. The bytes depend only on
+    the version of Python.
+
+    Raises:
+        ReperfError: the file cannot be written.
+    """
+    with whole_file(path) as stream:
+        stream.write(f"{END}\n".join(topic.rstrip() + "\n" for _, topic in sorted(topics.items())))
+
+
+def conversion(settings: Tokens, _format_name: str, _workers: int) -> Conversion[Ids]:
+    """Convert text to ids.
 
     The text is cut into pieces of lines, a megabyte each, of which each part has neighbouring ones.
 
     Raises:
-        ReperfError: the vocabulary or the text is refused, there is too little text for the parts,
-            or a file cannot be written.
+        ReperfError: the vocabulary or the text is refused.
     """
-    assert settings.tokens
     vocabulary = read_vocabulary(settings.bpe)
-    text = Pieces(settings.tokens, settings.parts, LAYOUT)
+    text = Pieces(settings.source, settings.parts, f"{UTF8}, with a line {END} between documents")
 
-    def write_part(part: int) -> Written:
+    def fill(part: int, records: PartWriter[Ids]) -> Counts:
         tokens = ended = 0
-        with new_part(output, part, IDS) as records:
-            for number in text.of_part(part):
-                documents = text.documents(number)
-                for ids, (_, ends) in zip(vocabulary.arrays(documents), documents, strict=True):
-                    records.append(ids)
-                    tokens += len(ids)
-                    ended += ends
-        if not tokens:
-            raise ReperfError(
-                f"{settings.tokens}: part {part} of {settings.parts} would hold no text; "
-                "allowed: at least a line for each part"
-            )
-        return records.summary(documents=ended, tokens=tokens)
+        for number in text.of_part(part):
+            documents = text.documents(number)
+            for ids, (_, ends) in zip(vocabulary.arrays(documents), documents, strict=True):
+                records.append(ids)
+                tokens += len(ids)
+                ended += ends
+        return {"documents": ended, "tokens": tokens}
 
-    with all_or_nothing(output):
-        written = run_parts(write_part, settings.parts, workers, f"text to {format_name}")
-        return settings.write_manifest(output, format_name, written, **vocabulary.described)
+    refusal = "no text; allowed: at least a line for each part"
+    return Conversion(IDS, fill, refusal, vocabulary.fields)

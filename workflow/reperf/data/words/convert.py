@@ -1,28 +1,30 @@
-"""Convert text to parts of words' ids."""
+"""How text becomes parts of words' ids."""
 
 import re
 from collections import Counter
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
-from reperf.data.manifest import Manifest, Written
+from reperf.data.conversion import Conversion, Counts, Format, PartWriter
 from reperf.data.parallel import run_parts
-from reperf.data.part import Format, all_or_nothing, new_part
 from reperf.data.text_files import UTF8, Pieces
-from reperf.data.words.kind import Words
+from reperf.data.tokens.convert import make
+from reperf.data.words import Words
 from reperf.errors import ReperfError
-from reperf.files import whole_file
 
-IDS = Format[np.ndarray](lambda ids: [ids.tobytes()])
+__all__ = ["conversion", "make"]  # the embedded text is that of tokens
+
+Ids = npt.NDArray[np.uint32]
+IDS = Format[Ids](lambda ids: [ids.tobytes()])
 """Ids one after the other, uint32, the lowest byte first."""
 WORD = re.compile(r"[^\W_]+(?:['\u2019][^\W_]+)*")
 """What a word is, in lower case: letters and digits, and an apostrophe within."""
 
 
-def convert(settings: Words, output: Path, format_name: str, *, workers: int) -> Manifest:
-    """Convert text to words' ids: part-00000 and so on, vocab.txt, manifest.json.
+def conversion(settings: Words, _format_name: str, workers: int) -> Conversion[Ids]:
+    """Convert text to words' ids.
 
     A first pass counts all words. A second pass writes the words of the vocabulary as their places
     in it: the most frequent word is 0. The id after the last one ends a line. A word w with a share
@@ -34,75 +36,61 @@ def convert(settings: Words, output: Path, format_name: str, *, workers: int) ->
     Source: Mikolov et al., Distributed Representations of Words and Phrases (2013), and its code.
 
     Raises:
-        ReperfError: the text is refused, no word is there often enough, a part would hold no two
-            neighbouring words, or a file cannot be written.
+        ReperfError: the text is refused, or no word is there often enough.
     """
-    assert settings.words
-    text = Pieces(settings.words, settings.parts, UTF8)
-    with all_or_nothing(output):
-        counts = _counted(text, settings.parts, workers)
-        if not counts:
-            raise ReperfError(f"{settings.words}: holds no word; allowed: text")
-        by_count = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        vocabulary = [item for item in by_count if item[1] >= settings.least_count]
-        if not vocabulary:
-            word, count = by_count[0]
-            raise ReperfError(
-                f"{settings.words}: the most frequent word, {word[:100]!r}, is there "
-                f"{count} times; allowed: {settings.least_count} or more (least_count)"
-            )
-        end = len(vocabulary)
-        ids = {word: number for number, (word, _) in enumerate(vocabulary)}
-        kept = _kept([count for _, count in vocabulary], settings.thinning)
-
-        def write_part(part: int) -> Written:
-            words = pairs = 0
-            with new_part(output, part, IDS) as records:
-                for number in text.of_part(part):
-                    in_piece = _ids(text, number, ids)
-                    random = np.random.RandomState([settings.seed, number])
-                    left = in_piece[random.random_sample(len(in_piece)) < kept[in_piece]]
-                    is_word = left < end
-                    words += int(is_word.sum())
-                    pairs += int((is_word[1:] & is_word[:-1]).sum())
-                    records.append(left.astype("<u4"))
-            if not pairs:
-                raise ReperfError(
-                    f"{settings.words}: part {part} of {settings.parts} would hold no line with "
-                    "two words; allowed: more text for each part, or a larger thinning"
-                )
-            return records.summary(words=words)
-
-        written = run_parts(write_part, settings.parts, workers, f"words to {format_name}")
-        with whole_file(output / "vocab.txt") as lines:
-            lines.writelines(f"{word} {count}\n" for word, count in vocabulary)
-        return settings.write_manifest(
-            output,
-            format_name,
-            written,
-            vocabulary=end,
-            words_read=counts.total(),
-            words_known=sum(count for _, count in vocabulary),
-        )
-
-
-def _counted(text: Pieces, parts: int, workers: int) -> Counter[str]:
-    """How often each word is there in the whole text."""
+    text = Pieces(settings.source, settings.parts, UTF8)
 
     def count(part: int) -> Counter[str]:
-        counts: Counter[str] = Counter()
+        return Counter(
+            word
+            for number in text.of_part(part)
+            for content, _ in text.documents(number)
+            for word in WORD.findall(content.lower())
+        )
+
+    counts: Counter[str] = Counter()
+    for of_part in run_parts(count, settings.parts, workers, "count the words"):
+        counts.update(of_part)
+    if not counts:
+        raise ReperfError(f"{settings.source}: holds no word; allowed: text")
+    by_count = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    vocabulary = {word: count for word, count in by_count if count >= settings.least_count}
+    if not vocabulary:
+        word, most = by_count[0]
+        raise ReperfError(
+            f"{settings.source}: the most frequent word, {word[:100]!r}, is there {most} times; "
+            f"allowed: {settings.least_count} or more (least_count)"
+        )
+    end = len(vocabulary)
+    ids = {word: number for number, word in enumerate(vocabulary)}
+    kept = _kept([*vocabulary.values()], settings.thinning)
+
+    def fill(part: int, records: PartWriter[Ids]) -> Counts:
+        words = pairs = 0
         for number in text.of_part(part):
-            for content, _ in text.documents(number):
-                counts.update(WORD.findall(content.lower()))
-        return counts
+            in_piece = _ids(text, number, ids)
+            random = np.random.RandomState([settings.seed, number])
+            left = in_piece[random.random_sample(len(in_piece)) < kept[in_piece]]
+            is_word = left < end
+            words += int(is_word.sum())
+            pairs += int((is_word[1:] & is_word[:-1]).sum())
+            records.append(left.astype("<u4"))
+        return {"words": words if pairs else 0}
 
-    in_all: Counter[str] = Counter()
-    for counts in run_parts(count, parts, workers, "count the words"):
-        in_all.update(counts)
-    return in_all
+    return Conversion(
+        IDS,
+        fill,
+        "no line with two words; allowed: more text for each part, or a larger thinning",
+        {
+            "vocabulary": end,
+            "words_read": counts.total(),
+            "words_known": sum(vocabulary.values()),
+        },
+        [f"{word} {count}" for word, count in vocabulary.items()],
+    )
 
 
-def _ids(text: Pieces, number: int, ids: dict[str, int]) -> np.ndarray:
+def _ids(text: Pieces, number: int, ids: dict[str, int]) -> npt.NDArray[np.int64]:
     """The ids of a piece's known words, and the end of each line."""
     in_piece: list[int] = []
     for content, _ in text.documents(number):
@@ -112,7 +100,7 @@ def _ids(text: Pieces, number: int, ids: dict[str, int]) -> np.ndarray:
     return np.array(in_piece, np.int64)
 
 
-def _kept(counts: Sequence[int], thinning: float) -> np.ndarray:
+def _kept(counts: Sequence[int], thinning: float) -> npt.NDArray[np.float64]:
     """With which probability each id is kept; ends of lines always are."""
     often = np.array(counts, np.float64)
     rarity = thinning * often.sum() / often

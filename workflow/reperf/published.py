@@ -1,10 +1,15 @@
-"""The tables of the published reports, made from their facts as tables.yaml says."""
+"""The published reports, made again: their tables, and where their numbers contradict each other.
+
+The facts are in data/published/, one row per published number; README.md there explains the
+columns. None of it was measured by reperf, and nothing that was is mixed in.
+"""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from decimal import ROUND_HALF_EVEN, Decimal
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pandas as pd
 import yaml
@@ -14,11 +19,24 @@ from reperf.faults import Model
 from reperf.layout import PUBLISHED_FILES
 from reperf.systems import load_workloads, read_shape
 
+__all__ = [
+    "Discrepancy",
+    "DiscrepancyKind",
+    "PublishedTable",
+    "discrepancies",
+    "epochs_beside",
+    "load_tables",
+    "published_for",
+    "published_without_size",
+]
+
 NUMBERS, REPEATS, DISCREPANCIES, TABLES = PUBLISHED_FILES
 
 _SHAPE = ("num_nodes", "devices_per_node", "num_devices")
 _COUNTS = ("batch_size_per_device", *_SHAPE, "repeat", "n")
 _PRINTED = ("value", "speedup_published", "throughput", "median_published")
+
+DiscrepancyKind = Literal["speedup", "value", "median", "label"]
 
 
 @cache
@@ -332,3 +350,42 @@ def _spread(fact: pd.Series) -> dict[str, Any]:
     values = repeats["throughput"].tolist() or [None]
     count = len(repeats) or None
     return {"throughput_min": min(values), "throughput_max": max(values), "n": count}
+
+
+@dataclass(frozen=True)
+class Discrepancy:
+    """A contradiction among published numbers.
+
+    Attributes:
+        kind: speedup (it does not follow from its throughputs), value (documents differ on a cell),
+            median (it is not that of the cell's repeats) or label (documents print one series of
+            numbers as two different things).
+        where: the cell, or the framework and model of the series.
+        what: what is wrong, in words.
+        values: the values that contradict each other, as printed or computed.
+        sources: where each value is from.
+    """
+
+    kind: DiscrepancyKind
+    where: str
+    what: str
+    values: tuple[str, ...]
+    sources: tuple[str, ...]
+
+    def __str__(self) -> str:
+        pairs = zip(self.values, self.sources, strict=True)
+        return f"{self.where}: {self.what}: " + "; ".join(f"{v} ({s})" for v, s in pairs)
+
+
+def discrepancies() -> list[Discrepancy]:
+    """The contradictions among the published facts, kind by kind, in the order of the documents.
+
+    data/published/find_discrepancies.py finds them.
+    """
+    rows = pd.read_csv(DISCREPANCIES, dtype=str, keep_default_na=False)
+    return [
+        Discrepancy(kind, where, what, tuple(values["value"]), tuple(values["source"]))
+        for (_, kind, where, what), values in rows.groupby(
+            ["number", "kind", "where", "what"], sort=False
+        )
+    ]

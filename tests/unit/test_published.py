@@ -12,8 +12,16 @@ from hypothesis import strategies as st
 from reperf.errors import ReperfError
 from reperf.layout import PUBLISHED
 from reperf.printed import ABSENT, published_speedup, speedup_over
-from reperf.published import PublishedTable, discrepancies, load_tables, published_for
-from reperf.published.published_tables import NUMBERS, REPEATS, read_facts, speedup
+from reperf.published import (
+    NUMBERS,
+    REPEATS,
+    PublishedTable,
+    discrepancies,
+    load_tables,
+    published_for,
+    read_facts,
+    speedup,
+)
 from reperf.systems import ROOT, load_systems
 
 TABLES = {table.id: table for table in load_tables()}
@@ -234,16 +242,6 @@ def test_the_contradictions_of_the_published_facts():
     page = documented(ROOT / "docs" / "published.md", "kind")
     kinds = Counter(discrepancy.kind for discrepancy in discrepancies())
     assert kinds == {row[0]: int(row[-1]) for row in page}
-    assert {
-        ("speedup", "27.33", "27.2314"),
-        ("speedup", "10.2", "10.2772"),
-        ("speedup", "29.75", "29.7382"),
-        ("value", "11331.93", "11233.92"),
-        ("value", "1194.48", "1234.65"),
-        ("median", "3089.74", "2478.59"),
-        ("median", "985.10", "986.11"),
-        ("median", "246.55", "245.92"),
-    } <= {(item.kind, *item.values) for item in discrepancies()}
     assert (
         "MXNet 1.6.0, w/o clip, bert_base, amp, batch 128, 4n8g: "
         "the speedup does not follow from the throughputs: "
