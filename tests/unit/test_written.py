@@ -144,5 +144,5 @@ def test_the_doctor_reads_a_report_in_the_same_way(tmp_path: Path, capsys: pytes
     text = (ROOT / "config.yaml").read_text(encoding="utf-8")
     report.write_text(f"{text}\nrepeats: 9\n", encoding="utf-8")
     assert main(["doctor", "--configfile", str(report)]) != 0
-    (line,) = capsys.readouterr().err.splitlines()
+    _, line = capsys.readouterr().err.splitlines()
     assert line.startswith(f"reperf: {report}: 'repeats' appears twice, in lines ")

@@ -143,9 +143,9 @@ def test_names_cannot_write_to_the_terminal_or_forge_a_line(folder, capsys, comm
     assert not re.search(r"^ *\[bold\]", said, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("terminal", "lines"), [(True, 5), (False, 1)])
+@pytest.mark.parametrize(("terminal", "lines"), [(True, 3), (False, 1)])
 def test_what_the_doctor_found_is_shown_letter_by_letter(terminal, lines):
-    """On a terminal the builds' table comes first, and the advice has a line of its own."""
+    """On a terminal there are headings, and the advice has a line of its own."""
     finding = Finding(check=HOSTILE, level="error", nodes=(HOSTILE,), what=HOSTILE, advice=HOSTILE)
     found = diagnosis().model_copy(update={"findings": (finding,)})
     stream = StringIO()

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -17,10 +17,9 @@ from pydantic import TypeAdapter, ValidationError
 
 from reperf.builds import build_of, why_build
 from reperf.config import Report, Run
-from reperf.doctor.findings import find
+from reperf.doctor.findings import Survey, find
 from reperf.doctor.health import findings_of_others
 from reperf.doctor.probe import Request
-from reperf.doctor.survey import Survey
 from reperf.doctor.targets import WAIT_SECONDS, Nodes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
 from reperf.errors import ReperfError
@@ -28,6 +27,7 @@ from reperf.layout import ALL_SUMMARY
 from reperf.plans.disk import needed_bytes
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Trial
 from reperf.tables import read_summary
+from reperf.text import count
 
 ANSWER_SECONDS = WAIT_SECONDS + 240
 """How long nodes may take to answer, their wait for a job included."""
@@ -37,7 +37,9 @@ _SECONDS_BETWEEN = 20
 _TRIALS = TypeAdapter(tuple[Trial, ...])
 
 
-def examine(nodes: Nodes, report: Report, *, profile: str, configfile: str) -> Diagnosis:
+def examine(
+    nodes: Nodes, report: Report, *, profile: str, configfile: str, tell: Callable[[str], None]
+) -> Diagnosis:
     """Ask all nodes at the same time, try each system on them, and judge what they report.
 
     Args:
@@ -45,6 +47,7 @@ def examine(nodes: Nodes, report: Report, *, profile: str, configfile: str) -> D
         report: with its device decided.
         profile: its name, for the reader.
         configfile: the report's files, for the reader.
+        tell: takes a line for whoever waits: what begins.
     """
     runs: dict[str, Run] = {}
     for run in report.run_of_each_entry():
@@ -53,11 +56,12 @@ def examine(nodes: Nodes, report: Report, *, profile: str, configfile: str) -> D
     built = {
         name: None if why_build(build) else build.recipe_digest for name, build in builds.items()
     }
-    node_reports = _ask_all(nodes, [run for name, run in runs.items() if built[name]])
+    made = [run for name, run in runs.items() if built[name]]
+    node_reports = _ask_all(nodes, made, tell)
     survey = Survey(
         report=report,
         node_reports=node_reports,
-        trials=_try_all(nodes, report, built, node_reports),
+        trials=_try_all(nodes, report, node_reports, tell),
         built=built,
         needed_bytes=needed_bytes(report, built),
     )
@@ -74,7 +78,9 @@ def examine(nodes: Nodes, report: Report, *, profile: str, configfile: str) -> D
     )
 
 
-def _ask_all(nodes: Nodes, runs: Iterable[Run]) -> tuple[NodeReport, ...]:
+def _ask_all(
+    nodes: Nodes, runs: Sequence[Run], tell: Callable[[str], None]
+) -> tuple[NodeReport, ...]:
     """Ask the nodes that get jobs; they write into a folder that is removed afterwards."""
     meeting, secret = Path(f".reperf-doctor-{secrets.token_hex(4)}"), secrets.token_hex()
 
@@ -90,6 +96,8 @@ def _ask_all(nodes: Nodes, runs: Iterable[Run]) -> tuple[NodeReport, ...]:
     try:
         (meeting / "caller").write_text(secret, encoding="utf-8")
         why_not = nodes.why_not()
+        builds = count(len(runs), "build")
+        tell(f"looking at {count(len(why_not), 'node')}, starting {builds} on each")
         with ThreadPoolExecutor(_AT_ONCE) as pool:
             return tuple(pool.map(ask, why_not.keys(), why_not.values()))
     finally:
@@ -123,8 +131,8 @@ def _ask(start: Sequence[str], request: Request) -> NodeReport:
 def _try_all(
     nodes: Nodes,
     report: Report,
-    built: dict[str, str | None],
     node_reports: Iterable[NodeReport],
+    tell: Callable[[str], None],
 ) -> tuple[Trial, ...]:
     """Try each system on each node where its build is well, then on all of those together."""
     probes = {answer.node: answer.probe for answer in node_reports if answer.probe}
@@ -132,16 +140,27 @@ def _try_all(
     together: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
     for name, run in runs_to_try(report).items():
         build = build_of(run).id
-        able = tuple(node for node in probes if built[build] and _can_run(probes[node], build))
+        able = tuple(node for node, probe in probes.items() if _can_run(probe, build))
         for node in able:
             alone[(node,)][name] = run
         if len(able) > 1:
             together[able][name] = run
+    if alone:
+        names = dict.fromkeys(name for runs in alone.values() for name in runs)
+        tell(f"trying {', '.join(names)} on {', '.join(node for (node,) in alone)}")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         results = list(pool.map(partial(_try, nodes, report), alone.keys(), alone.values()))
     # One after the other: they would slow each other.
-    results += [_try(nodes, report, names, runs) for names, runs in together.items()]
+    for able, runs in together.items():
+        tell(f"trying {', '.join(runs)} on {count(len(able), 'node')} together")
+        results.append(_try(nodes, report, able, runs))
     return tuple(trial for trials in results for trial in trials)
+
+
+def _can_run(probe: Probe, build: str) -> bool:
+    """Whether a build is made, starts on a node, and runs on its GPUs."""
+    state = probe.environments.get(build)
+    return bool(state and not (probe.shared_trouble or state.trouble or state.unfit))
 
 
 def _try(
@@ -158,9 +177,8 @@ def _try(
     try:
         trials = _TRIALS.validate_json(answer)
     except ValidationError:
-        trouble = f"no answer: {trouble}"
         return [
-            Trial(name=name, build=build_of(run).id, nodes=names, trouble=trouble)
+            Trial(name=name, build=build_of(run).id, nodes=names, trouble=f"no answer: {trouble}")
             for name, run in runs.items()
         ]
     return [
@@ -180,38 +198,25 @@ def trained_without_loader(report: Report, run: Run) -> float | None:
     Returns:
         None if nothing of the kind has been measured yet.
     """
-    synthetic = {
+    try:
+        cells = read_summary(ALL_SUMMARY)
+    except ReperfError:
+        return None
+    synthetic = [
         suite.name
         for suite in report.suites
         if suite.input == "synthetic"
         and (suite.workload, suite.precision, suite.shape)
         == (run.workload, run.precision, run.shape)
-    }
-    if not synthetic or not Path(ALL_SUMMARY).exists():
+    ]
+    alike = cells["suite"].isin(synthetic) & (cells["status"] == "ok")
+    for column in ("system", "variant", "parallel", "servers"):
+        alike &= cells[column] == (run.identity[column] or "")
+    devices = cells["num_nodes"] * cells["devices_per_node"]
+    per_device = (cells["throughput_median"] / devices)[alike]
+    if per_device.empty:
         return None
-    try:
-        cells = read_summary(ALL_SUMMARY)
-    except ReperfError:
-        return None
-    wanted = {
-        "system": run.system,
-        "variant": run.shown_variant or "",
-        "parallel": run.identity["parallel"] or "",
-        "servers": run.identity["servers"] or "",
-        "status": "ok",
-    }
-    cells = cells[cells["suite"].isin(synthetic)]
-    for column, value in wanted.items():
-        cells = cells[cells[column] == value]
-    if cells.empty:
-        return None
-    per_device = cells["throughput_median"] / (cells["num_nodes"] * cells["devices_per_node"])
     return float(per_device.max()) * report.on(run.device).largest_shape[1]
-
-
-def _can_run(probe: Probe, build: str) -> bool:
-    state = probe.environments[build]
-    return not (probe.shared_trouble or state.trouble or state.unfit)
 
 
 def _started(start: Sequence[str], module: str, argument: str) -> subprocess.Popen[str]:

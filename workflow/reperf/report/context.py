@@ -13,7 +13,6 @@ import pandas as pd
 
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
-from reperf.doctor.trial_checks import HEADINGS, build_rows
 from reperf.drawing.labels import series_of, system_title, title_of, unit_of
 from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
@@ -320,7 +319,6 @@ class Context:
     diagnosis: Diagnosis | None
     tables: tuple[str, ...]
     """The files that hold the numbers."""
-    build_headings = HEADINGS
     limits: ClassVar[dict[str, float]] = {
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
@@ -329,11 +327,6 @@ class Context:
         "overlap": LEAST_OVERLAP,
     }
     """Limits that the texts name: shares, and the repeats that an interval of the median takes."""
-
-    @property
-    def build_rows(self) -> list[tuple[str, ...]]:
-        """The doctor's row for each build."""
-        return build_rows(self.diagnosis) if self.diagnosis else []
 
     @property
     def together(self) -> bool:
