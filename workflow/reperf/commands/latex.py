@@ -1,4 +1,4 @@
-"""`reperf latex`: a suite's table for a paper."""
+"""`reperf latex`: a suite's table for a paper, ruled by the LaTeX package booktabs."""
 
 import argparse
 from pathlib import Path
@@ -7,6 +7,10 @@ from typing import Any
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
 from reperf.nearest import did_you_mean
+from reperf.text import printable
+
+HEADINGS = ("System", "Topology", "Median", "Min", "Max", "Speedup", "Efficiency", "Runs")
+NUMBERS = ("throughput_median", "throughput_min", "throughput_max", "speedup")
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -25,12 +29,17 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table.
+    """Print a tabular below a comment with its title and unit.
+
+    A cell without a number has its status in its place.
 
     Raises:
         ReperfError: there is no such table, or no such suite in it.
     """
-    from reperf.latex import latex_of  # noqa: PLC0415 - pandas: 0.5 s
+    import pandas as pd  # noqa: PLC0415 - 0.5 s
+
+    from reperf.drawing.labels import series_of, title_of, unit_of  # noqa: PLC0415
+    from reperf.printed import percent, plain_number, sharing  # noqa: PLC0415
     from reperf.tables import read_summary  # noqa: PLC0415
 
     summary = read_summary(options.summary)
@@ -41,5 +50,17 @@ def run(options: argparse.Namespace) -> int:
             f"{options.summary}: no suite {options.suite!r}; allowed: {', '.join(suites) or 'none'}"
             f"{did_you_mean(options.suite, suites)}"
         )
-    print(latex_of(cells), end="")
+    rows: list[list[str]] = []
+    for series, cell in zip(series_of(cells), cells.itertuples(), strict=True):
+        topology = ", ".join(filter(None, (cell.topology, sharing(cell))))
+        if pd.isna(cell.throughput_median):
+            values = [cell.status, "", "", "", ""]
+        else:
+            numbers = (plain_number(getattr(cell, name)) for name in NUMBERS)
+            values = [*numbers, percent(cell.efficiency)]
+        rows.append([printable(series), topology, *values, str(cell.n)])
+    alignment = "ll" + "r" * (len(HEADINGS) - 2)
+    table = pd.DataFrame(rows, columns=HEADINGS)
+    print(f"% {printable(title_of(cells))}; {printable(unit_of(cells))}")
+    print(table.to_latex(index=False, escape=True, column_format=alignment), end="")
     return 0
