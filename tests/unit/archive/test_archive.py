@@ -20,7 +20,7 @@ from reperf.builds import build_of
 from reperf.cli import main
 from reperf.commands.config import schema_of
 from reperf.config import load_report
-from reperf.config.known_hardware import Hardware
+from reperf.config.site import Hardware
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError
 from reperf.layout import figures_of, tables_of

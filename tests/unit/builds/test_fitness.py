@@ -9,7 +9,7 @@ from reperf.builds.build import Build, ImageBuild
 from reperf.builds.built import Built
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
-from reperf.config.known_hardware import Hardware
+from reperf.config.site import Hardware
 from reperf.host import Gpu, Host
 from reperf.layout import DIAGNOSIS
 from reperf.machine import check_compiler, describe_host, resolve

@@ -118,7 +118,7 @@ def files_of_systems(runs: list[Run]) -> dict[str, Path]:
         trained = build.system
         described = (system.file for system in (trained, trained.host))
         files |= {*trained.code(workload), *described, *build.recipe}
-        files |= {*load_workloads()[workload].files}
+        files.add(load_workloads()[workload].file)
     return {file.relative_to(ROOT).as_posix(): file for file in files}
 
 

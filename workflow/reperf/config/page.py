@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from reperf.config import Cluster, Data, Engine, Entry, LogSource, Parallel, Report, Suite, Window
-from reperf.config.known_hardware import Hardware
-from reperf.config.servers import Servers
-from reperf.config.suite import SHARED
+from reperf.config.parallelism import Servers
+from reperf.config.site import Hardware
+from reperf.config.suite import Measured
 
 HEAD = """\
 # Configuration
@@ -61,17 +61,21 @@ def configuration_page() -> str:
     for key, model in SECTIONS.items():
         described = schema["$defs"][model.__name__]
         if model is Suite:
-            for shared in SHARED:
+            for shared in Measured.model_fields:
                 described["properties"][shared]["default"] = OF_REPORT
         sections.append(_section(f"`{key}`", described))
     return "\n".join(sections)
 
 
 def _section(title: str, model: dict[str, Any]) -> str:
+    # What suites and report share comes after what each has alone.
+    properties = sorted(
+        model["properties"].items(), key=lambda item: item[0] in Measured.model_fields
+    )
     rows = [
         f"| `{key}` | {_allowed(field)} | {_left_out(key, field, model)} |"
         f" {field.get('description', '')} |"
-        for key, field in model["properties"].items()
+        for key, field in properties
     ]
     head = ["| key | allowed | default | meaning |", "|---|---|---|---|"]
     return "\n".join([f"## {title}", "", model["description"], "", *head, *rows, ""])

@@ -7,41 +7,28 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from reperf.config.cluster import Cluster
 from reperf.config.data import EMBEDDED, Data
-from reperf.config.engine import ENGINES, Container, Engine
-from reperf.config.known_hardware import Hardware
 from reperf.config.run import Cell, Run, runs_of
+from reperf.config.site import ENGINES, Cluster, Container, Engine, Hardware
 from reperf.config.suite import (
-    ITERATIONS,
-    PRINT_EVERY,
-    REPEATS,
-    SHARED,
-    TIME_LIMIT,
-    TOPOLOGIES,
-    WINDOW,
     Entry,
     EntryOrName,
+    Measured,
     Suite,
     all_or_named,
     chosen_systems,
 )
-from reperf.config.window import Window
 from reperf.config.words import (
     LARGEST,
     MOST_BYTES,
-    MOST_ENTRIES,
     MOST_RUNS,
-    MOST_SOURCES,
-    MOST_SUITES,
     SystemId,
     Text,
-    Topologies,
     distinct,
     topology_shape,
 )
 from reperf.data.kinds import KINDS
-from reperf.faults import Model, YesOrNo, checked
+from reperf.faults import YesOrNo, checked
 from reperf.nearest import did_you_mean
 from reperf.systems import BuildKind, Device, load_systems, load_workloads
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number
@@ -51,15 +38,10 @@ def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [data] if isinstance(data, Mapping) else data
 
 
-class Report(Model):
+class Report(Measured):
     """The whole configuration file."""
 
     title: Text = Field("Training benchmark", description="heading of the report")
-    topologies: Topologies = TOPOLOGIES
-    repeats: Number = REPEATS
-    iterations: Number = ITERATIONS
-    window: Window = WINDOW
-    print_every: Number = PRINT_EVERY
     seed: Number = Field(1, ge=0, le=LARGEST_SEED, description="repeat k trains with seed + k - 1")
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="auto: GPUs if the machine has enough of them, else the CPU"
@@ -79,7 +61,6 @@ class Report(Model):
         description="CPU threads per device that read and decode; left out: on the CPU "
         "`threads_per_device`, on GPUs a node's CPUs over its GPUs, at most 16",
     )
-    time_limit: Number = TIME_LIMIT
     memory_limit: Number | None = Field(
         None,
         ge=1,
@@ -95,7 +76,6 @@ class Report(Model):
         EMBEDDED,
         validate_default=True,
         min_length=1,
-        max_length=MOST_SOURCES,
         description="what suites with real input train on: one data set, or several; "
         "left out: the embedded set of each kind",
     )
@@ -106,7 +86,6 @@ class Report(Model):
     )
     images: dict[SystemId, Text] = Field(
         {},
-        max_length=MOST_ENTRIES,
         description="images by system, a reference or a file each, instead of those that "
         "`envs/<system>.image.yaml` names; a system named here is run from its image, "
         "unless `build` says lock",
@@ -118,12 +97,11 @@ class Report(Model):
         BeforeValidator(all_or_named, json_schema_input_type=str | list[str | Entry]),
     ] = Field(
         (),
-        max_length=MOST_ENTRIES,
         description="systems for every suite that runs any, instead of those it names; "
         "`all`: every system",
     )
     suites: Annotated[tuple[Suite, ...], AfterValidator(distinct)] = Field(
-        min_length=1, max_length=MOST_SUITES, description="one table and two plots each"
+        min_length=1, description="one table and two plots each"
     )
     hardware: Hardware = Field(
         Hardware(),
@@ -139,7 +117,7 @@ class Report(Model):
         """Give each suite the report's values for what it leaves out."""
         match config:
             case {"suites": [*suites]}:
-                shared = {key: config[key] for key in SHARED if key in config}
+                shared = {key: config[key] for key in Measured.model_fields if key in config}
                 asked = (
                     {"systems": chosen_systems(config["systems"])} if config.get("systems") else {}
                 )

@@ -6,9 +6,8 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from reperf.config.engine import Container
-from reperf.config.parallelism import Parallel
-from reperf.config.servers import Servers
+from reperf.config.parallelism import Parallel, Servers
+from reperf.config.site import Container
 from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Topology, Whole, Workload, topology_shape
 from reperf.faults import Model, YesOrNo

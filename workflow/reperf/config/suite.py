@@ -15,18 +15,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from reperf.config.parallelism import Parallel
-from reperf.config.servers import Servers
-from reperf.config.window import Window
+from reperf.config.parallelism import Parallel, Servers
 from reperf.config.words import (
     MONTH_IN_SECONDS,
     MOST_ACCUMULATED,
-    MOST_ENTRIES,
     MOST_ITERATIONS,
     MOST_RUNS,
     MOST_SAMPLES,
-    MOST_SOURCES,
-    MOST_TEXTS,
     BatchSize,
     Label,
     SystemId,
@@ -50,15 +45,74 @@ from reperf.systems import (
 )
 from reperf.values import Name, Number, PlainPath
 
-# What a report sets for all of its suites, and a suite may override.
-TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")
-REPEATS = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
-ITERATIONS = Field(120, ge=1, le=MOST_ITERATIONS, description="training iterations per run")
-WINDOW = Field(Window(), description="the measured iterations")
-PRINT_EVERY = Field(20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines")
-TIME_LIMIT = Field(1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take")
-SHARED = ("topologies", "repeats", "iterations", "window", "print_every", "time_limit")
-"""Their keys."""
+FEWEST_LINES = 50
+"""In a window of trainers that keep their own time: between two of them lies 2 % of it."""
+
+
+class Window(Model):
+    """The measured iterations."""
+
+    warmup: Number = Field(20, ge=0, le=MOST_ITERATIONS, description="iterations before the window")
+    measured: Number = Field(100, ge=1, le=MOST_ITERATIONS, description="iterations in the window")
+
+    @property
+    def first(self) -> int:
+        """The iteration whose end starts the clock."""
+        return self.warmup
+
+    @property
+    def last(self) -> int:
+        """The iteration whose end stops the clock."""
+        return self.warmup + self.measured
+
+    def lines(self, print_every: int) -> int:
+        """How often trainers that keep their own time print, so that windows can lie side by side.
+
+        These begin and end with printed iterations, of which FEWEST_LINES shall lie in each.
+
+        Args:
+            print_every: iterations between two log lines, as asked for.
+
+        Returns:
+            The same, or the largest of its divisors that prints so often; 1 if none does.
+        """
+        most = min(print_every, max(1, self.measured // FEWEST_LINES))
+        return next(every for every in range(most, 0, -1) if print_every % every == 0)
+
+    def check(self, iterations: int, print_every: int) -> None:
+        """Refuse a window whose ends a run does not print.
+
+        Raises:
+            ValueError: the window ends after the last iteration, or one of its ends is not printed.
+        """
+        if self.last > iterations:
+            raise ValueError(
+                f"window: ends at iteration {self.last}, after the last of "
+                f"{iterations} iterations; allowed: warmup + measured <= iterations"
+            )
+        for name, edge in (("warmup", self.first), ("warmup + measured", self.last)):
+            if edge % print_every:
+                raise ValueError(
+                    f"window: {name} is {edge}, which is not printed; allowed: multiples of "
+                    f"print_every ({print_every})"
+                )
+
+
+class Measured(Model):
+    """What a report sets for all of its suites, and a suite may override."""
+
+    topologies: Topologies = Field(("1n1g",), description="nodes x devices per node")
+    repeats: Number = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
+    iterations: Number = Field(
+        120, ge=1, le=MOST_ITERATIONS, description="training iterations per run"
+    )
+    window: Window = Field(Window(), description="the measured iterations")
+    print_every: Number = Field(
+        20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines"
+    )
+    time_limit: Number = Field(
+        1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take"
+    )
 
 
 def _ends_with_a_name(path: Path) -> Path:
@@ -242,7 +296,7 @@ def _listed(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [sources] if isinstance(sources, str | Mapping) else sources
 
 
-class Suite(Model):
+class Suite(Measured):
     """One table and one pair of plots of the report."""
 
     name: Name = Field(description="folder name under results/suites/, and the figures' name")
@@ -257,7 +311,6 @@ class Suite(Model):
     ] = Field(
         (),
         alias="from",
-        max_length=MOST_SOURCES,
         description="logs to measure instead of runs, or beside them",
     )
     batch_size: BatchSize | None = Field(
@@ -277,7 +330,6 @@ class Suite(Model):
     entries: tuple[EntryOrName, ...] = Field(
         (),
         alias="systems",
-        max_length=MOST_ENTRIES,
         description="what to run: a system's name is enough; only suites with `from` may run none",
     )
     input: Input = Field(
@@ -293,7 +345,6 @@ class Suite(Model):
     )
     shape: dict[str, Number] = Field(
         {},
-        max_length=MOST_TEXTS,
         validate_default=True,
         description="of samples and model, with the keys in workflow/workloads/; "
         "left out: the usual shape",
@@ -303,12 +354,6 @@ class Suite(Model):
         validate_default=True,
         description="what to count: one of the workload's units; left out: its usual one",
     )
-    topologies: Topologies = TOPOLOGIES
-    repeats: Number = REPEATS
-    iterations: Number = ITERATIONS
-    window: Window = WINDOW
-    print_every: Number = PRINT_EVERY
-    time_limit: Number = TIME_LIMIT
     baseline: Topology | None = Field(
         None,
         description="topology that speedup is relative to; left out: the smallest of each series",

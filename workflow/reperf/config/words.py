@@ -15,12 +15,8 @@ Named = TypeVar("Named", bound=Any)
 
 LONGEST_TEXT = 1000
 """A run's whole launch goes into one argument of a command, which may have 128 kB."""
-MOST_TEXTS = 50
 MOST_RUNS = 100_000
 """Ten thousand are planned in ten seconds."""
-MOST_SUITES = MOST_SOURCES = 1000
-MOST_ENTRIES = 200
-"""Several times the systems with all of their variants."""
 MOST_NODES, MOST_DEVICES = 99_999, 9_999
 """The most that a topology can name."""
 MOST_ITERATIONS = 10_000_000
@@ -75,14 +71,11 @@ Topology = Annotated[
 Whole = Annotated[int, Field(ge=0, le=10**15)]  # more than any run has, and a table can hold it
 Label = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(one_line)]
 Text = Annotated[str, Field(max_length=LONGEST_TEXT), AfterValidator(one_line)]
-Texts = Annotated[tuple[Text, ...], Field(max_length=MOST_TEXTS)]
 BatchSize = Annotated[
     Annotated[int, Field(ge=1, le=MOST_SAMPLES)] | Literal["largest"],
     BeforeValidator(_number_or_largest),
 ]
-Topologies = Annotated[
-    tuple[Topology, ...], Field(min_length=1, max_length=1000), AfterValidator(distinct)
-]
+Topologies = Annotated[tuple[Topology, ...], Field(min_length=1), AfterValidator(distinct)]
 Workload = Annotated[
     str,
     _one_of(load_workloads),

@@ -112,7 +112,7 @@ class SuitePlan(Plan):
         """The files that say what the suite's workload and its systems are."""
         systems = load_systems()
         described = {systems[entry.system].file for entry in self.suite.entries}
-        return seen_from_here([*load_workloads()[self.suite.workload].files, *sorted(described)])
+        return seen_from_here([load_workloads()[self.suite.workload].file, *sorted(described)])
 
 
 class ReportPlan(Plan):

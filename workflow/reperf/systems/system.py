@@ -6,7 +6,7 @@ it trains. No rule and no library module names a system.
 
 from collections.abc import Callable, Collection, Sequence
 from functools import cache, cached_property, partial
-from itertools import combinations, permutations
+from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -17,7 +17,6 @@ from reperf.building.code import closure, digest_of_code, imported_by
 from reperf.faults import Model, YesOrNo, checked
 from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
-from reperf.systems.pipelines import Pipelines
 from reperf.systems.workloads import load_workloads
 from reperf.written import read_written
 
@@ -45,6 +44,59 @@ TOGETHER = "--together"
 """The flag by which each trainer keeps its own time."""
 PART = "^[a-z0-9_.]+\\.[A-Za-z0-9_]+$"
 """The name of what a framework's folder of trainers holds: module.Name."""
+
+
+class Pipelines(Model):
+    """What it asks of the replicas of stages, and of micro-batches."""
+
+    replicas: Literal["any", "as the first or one", "equal"] = Field(
+        "any", description="how many each stage may have"
+    )
+    micro_batches: Literal["none", "any", "at least stages", "multiple of stages"] | None = Field(
+        None,
+        description="into how many it can cut a batch, which it cuts into as many as there are "
+        "stages unless it is told otherwise; left out: not said here",
+    )
+    updates: Literal["after each iteration", "after each batch"] = Field(
+        "after each iteration", description="when a stage changes its weights"
+    )
+    stages_of_a_device: int = Field(1, ge=1, description="of how many each device has a replica")
+
+    def why_not(
+        self, pipeline: Sequence[int], micro_batches: int | None, batch_size: int | None
+    ) -> str | None:
+        """What it lacks to train by a pipeline, such as "stages 2 + 1"; None if nothing.
+
+        Args:
+            pipeline: the replicas of each stage.
+            micro_batches: as configured; None: as many as there are stages.
+            batch_size: None: not known yet.
+        """
+        allowed = {"equal": {pipeline[0]}, "as the first or one": {pipeline[0], 1}}
+        if not set(pipeline) <= allowed.get(self.replicas, set(pipeline)):
+            said = " + ".join(map(str, pipeline))
+            return f"stages {said}; allowed: {_REPLICAS[self.replicas]}"
+        if self.micro_batches is None:
+            return None
+        if self.micro_batches == "none":
+            return f"{micro_batches} micro-batches; allowed: none" if micro_batches else None
+        count, stages = micro_batches or len(pipeline), len(pipeline)
+        fits = {
+            "at least stages": count >= stages,
+            "multiple of stages": count % stages == 0,
+        }
+        if not fits.get(self.micro_batches, True):
+            wanted = self.micro_batches.replace("stages", str(stages))
+            return f"{count} micro-batches; allowed: {wanted}"
+        if batch_size is not None and batch_size % count:
+            return f"{count} micro-batches of a batch of {batch_size}; allowed: what divides it"
+        return None
+
+
+_REPLICAS = {
+    "equal": "as many replicas of each",
+    "as the first or one": "of each as many replicas as of the first, or one",
+}
 
 
 class Variant(Model):
@@ -201,52 +253,23 @@ class System(Model):
     _root: Path = PrivateAttr(ROOT)
 
     @model_validator(mode="after")
-    def _workloads_are_known(self) -> Self:
-        for workload, can in self.workloads.items():
-            if workload not in load_workloads():
-                raise ValueError(
-                    f"workloads: got {workload!r}; allowed: {', '.join(load_workloads())}"
-                )
-            for variant in can.variants:
-                if variant not in self.variants:
-                    allowed = ", ".join(self.variants) or "none"
-                    raise ValueError(
-                        f"workloads.{workload}.variants: got {variant!r}; allowed: {allowed}"
-                    )
-        return self
-
-    @model_validator(mode="after")
-    def _variants_exclude_others(self) -> Self:
+    def _names_are_known(self) -> Self:
         for name, variant in self.variants.items():
             for other in variant.excludes:
                 if other not in self.variants or other == name:
                     allowed = ", ".join(one for one in self.variants if one != name) or "none"
                     raise ValueError(f"variants.{name}.excludes: got {other!r}; allowed: {allowed}")
-        return self
-
-    @model_validator(mode="after")
-    def _variants_differ(self) -> Self:
-        for name, variant in self.variants.items():
-            of = [one for one, can in self.workloads.items() if name in can.variants]
-            if not of:
+        for workload, can in self.workloads.items():
+            if workload not in load_workloads():
                 raise ValueError(
-                    f"variants.{name}: no workload names it; allowed: one that a workload names"
+                    f"workloads: got {workload!r}; allowed: {', '.join(load_workloads())}"
                 )
-            idle = not (variant.flags or variant.environment or variant.unsupported)
-            if idle and any(
-                self.workloads[one].model or self.workloads[one].precisions for one in of
-            ):
-                raise ValueError(
-                    f"variants.{name}: changes nothing; allowed: flags, environment, unsupported, "
-                    "or workloads that the system does not train yet"
-                )
-        for (name, one), (other, two) in combinations(self.variants.items(), 2):
-            same = (one.flags, one.environment) == (two.flags, two.environment)
-            if same and (one.flags or one.environment):
-                raise ValueError(
-                    f"variants.{other}: has the flags and environment of {name}; "
-                    "allowed: each variant once"
-                )
+            for name in can.variants:
+                if name not in self.variants:
+                    allowed = ", ".join(self.variants) or "none"
+                    raise ValueError(
+                        f"workloads.{workload}.variants: got {name!r}; allowed: {allowed}"
+                    )
         return self
 
     @cached_property
