@@ -7,13 +7,14 @@ Schema of the file's model, which knows ranges, keys and what each key is for.
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
-from reperf.nearest import CLOSE, did_you_mean, nearest
+from reperf.nearest import CLOSE, did_you_mean, nearest, of_topology
+from reperf.values import SAID_OF, TOPOLOGY
 
 Checked = TypeVar("Checked", bound=BaseModel)
 Node = dict[str, Any]
@@ -44,16 +45,6 @@ ALLOWED = {
 """A type of pydantic's errors -> what is allowed, for people who write YAML and no Python."""
 _OF_NUMBERS = re.compile("int_|float_|greater_|less_")
 """How the other types begin that say what `finite_number` does."""
-
-
-def _no_number(value: Any) -> Any:  # noqa: ANN401 - raw YAML
-    if value in (0, 1, "0", "1") and not isinstance(value, bool):
-        raise PydanticCustomError("bool_type", "")  # ALLOWED says it
-    return value
-
-
-YesOrNo = Annotated[bool, BeforeValidator(_no_number)]
-"""What YAML reads as true or false; text may say it, as Snakemake's --config does."""
 
 
 class Model(BaseModel):
@@ -139,10 +130,14 @@ def _message(fault: ErrorDetails, schema: "_Schema") -> str:
     kind = "finite_number" if _OF_NUMBERS.match(kind) else kind
     if kind == "string_type" and isinstance(value, int | float):
         return "allowed: text, in quotes where YAML reads a number, true or false"
+    if kind == "string_pattern_mismatch" and context["pattern"] in SAID_OF:
+        meant = of_topology(value) if context["pattern"] == TOPOLOGY else ""
+        return f"allowed: {SAID_OF[context['pattern']]}{meant}"
     if kind in ALLOWED:
         said = f"allowed: {ALLOWED[kind].format(**schema.words(fault['loc']), **context)}"
-        meant = kind == "tuple_type" and isinstance(value, str) and "mappings" not in said
-        return f"{said}; did you mean [{cut(value)}]?" if meant else said
+        if kind == "tuple_type" and isinstance(value, str) and "mappings" not in said:
+            said += f"; did you mean [{cut(value)}]?"
+        return said
     message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
     if kind == "literal_error":
         message += did_you_mean(value, re.findall(r"'([^']*)'", context["expected"]))

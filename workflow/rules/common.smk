@@ -55,7 +55,7 @@ wildcard_constraints:
     entry="|".join(
         map(re.escape, sorted({run.run.entry for run in PLANS.runs.values()}))
     ),
-    topology=TOPOLOGY.pattern,
+    topology=TOPOLOGY.strip("^$"),
     repeat=r"[1-9]\d*",
 
 

@@ -184,7 +184,6 @@ def twice(path: Path) -> None:
 
 def without_a_member(path: Path) -> None:
     with zipfile.ZipFile(path, "w") as target:
-        target.writestr("a.log", b"1")
         target.writestr(MANIFEST, f"{'0' * 64}  b.log\n")
 
 

@@ -33,7 +33,7 @@ SUITE = {
 BERT = {"workload": "bert-base"}
 NODE = {"nodes": 1, "devices_per_node": 8}
 SCALED = {"system": "mxnet", "variants": "dynamic-loss-scale"}
-SYSTEMS = ", ".join(load_systems())
+SYSTEMS = ", ".join(map(repr, list(load_systems())[:-1]))
 SHIPPED = (
     "config.yaml",
     *sorted(f"reports/{file.name}" for file in (ROOT / "reports").iterdir()),
@@ -81,9 +81,7 @@ NUMBERS = [
     ("seed", float("inf"), "inf; allowed: a whole number"),
     ("seed", float("nan"), "nan; allowed: a whole number"),
     ("data.passes", 0, "0; allowed: a whole number, 1 to 1,000: over"),
-    ("share_cpus", "perhaps", "'perhaps'; allowed: true or false"),
-    ("share_cpus", 1, "1; allowed: true or false: whether devices share all"),
-    ("data.embedded_on_gpus", "1", "'1'; allowed: true or"),
+    ("share_cpus", "perhaps", "'perhaps'; allowed: true or false: whether devices share"),
 ]
 
 IN_REPORT = [
@@ -108,7 +106,6 @@ IN_REPORT = [
     ({"data": []}, "data: allowed: at least one item"),
     ({"cluster": {"nodes": 4}}, "cluster.devices_per_node: is missing: GPUs per node"),
     ({"cluster": NODE | {"nodes": 10**6}}, "cluster.nodes: got 1000000; allowed: a whole number, "),
-    ({"cluster": NODE | {"exclusive": 0}}, "cluster.exclusive: got 0; allowed: true or false: whe"),
     (
         {"cluster": NODE | {"options": ["a\0b"]}},
         "cluster.options.a\0b: got 'a\\x00b'; allowed: one line of printed characters",
@@ -154,7 +151,7 @@ IN_REPORT = [
 IN_SUITE = [
     ({"batch": 3}, ".batch: unknown key; allowed: accumulation, baseline, "),
     ({"image_size": 64}, ".image_size: unknown key; allowed: accumulation, baseline"),
-    ({"workload": "vgg"}, ".workload: got 'vgg'; allowed: alexnet, bert-base, "),
+    ({"workload": "vgg"}, ".workload: got 'vgg'; allowed: 'alexnet', 'bert-base', "),
     ({"precision": "fp8"}, ".precision: got 'fp8'; allowed: 'fp32', 'tf32', 'fp16', "),
     ({"input": "lmdb"}, ".input: got 'lmdb'; allowed: 'records', 'folder' or 'synthetic'"),
     ({"unit": "tokens"}, ".unit: got 'tokens'; allowed: images"),

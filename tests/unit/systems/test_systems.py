@@ -205,7 +205,7 @@ A_LISTED = "resnet50: {variants: [a]}"
         (described(A_LISTED), "workloads.resnet50.variants: got 'a'; allowed: none"),
         (
             described("", "variants: {../a: {about: x, flags: [-x]}}"),
-            "variants.../a: got '../a'; allowed: text that matches",
+            "variants.../a: got '../a'; allowed: lowercase letters",
         ),
         (described("", "speed: 9"), "speed: unknown key; allowed: about, "),
         (described("vgg16: {precisions: {tpu: [fp32]}}"), "workloads.vgg16.precisions.tpu"),

@@ -28,7 +28,7 @@ from reperf.config.words import (
     topology_shape,
 )
 from reperf.data.kinds import KINDS
-from reperf.faults import YesOrNo, checked
+from reperf.faults import checked
 from reperf.nearest import did_you_mean
 from reperf.systems import BuildKind, Device, load_systems, load_workloads
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number
@@ -49,7 +49,7 @@ class Report(Measured):
     threads_per_device: Number = Field(
         1, ge=1, le=MOST_PROCESSES, description="CPU threads per training process"
     )
-    share_cpus: YesOrNo = Field(
+    share_cpus: bool = Field(
         False,
         description="whether devices share all CPUs of this machine where it has too few for a "
         "topology; such cells have no speedup; left out: the machine is too small for it",

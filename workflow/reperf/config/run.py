@@ -10,7 +10,7 @@ from reperf.config.parallelism import Parallel, Servers
 from reperf.config.site import Container
 from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Topology, Whole, Workload, topology_shape
-from reperf.faults import Model, YesOrNo
+from reperf.faults import Model
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import LockName, Precision, written_shape
 
@@ -39,7 +39,7 @@ class Run(Model):
         None, description="how devices share the training; None: data parallel"
     )
     servers: Servers | None = Field(None, description="parameter servers beside the trainers")
-    together: YesOrNo = Field(
+    together: bool = Field(
         False, description="whether each trainer keeps its own time, by one of its variants"
     )
     input: str = Field(description="a record format, folder or synthetic")

@@ -14,7 +14,7 @@ from reperf.config.words import (
     Topology,
     Whole,
 )
-from reperf.faults import Model, YesOrNo
+from reperf.faults import Model
 from reperf.systems import BuildKind, LockName, Precision, load_systems
 from reperf.values import MOST_PROCESSES, Number
 
@@ -30,7 +30,7 @@ class Cluster(Model):
     devices_per_node: Number = Field(ge=1, le=MOST_DEVICES, description="GPUs per node")
     partition: Label | None = Field(None, description="left out: the cluster's default")
     account: Label | None = Field(None, description="left out: the user's default")
-    exclusive: YesOrNo = Field(True, description="whether a run has its nodes to itself")
+    exclusive: bool = Field(True, description="whether a run has its nodes to itself")
     cpus_per_device: Number = Field(
         1,
         ge=1,

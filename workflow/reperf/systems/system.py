@@ -14,10 +14,11 @@ from pydantic import Field, PrivateAttr, model_validator
 from trainers.contract.precision import AMP
 
 from reperf.building.code import closure, digest_of_code, imported_by
-from reperf.faults import Model, YesOrNo, checked
+from reperf.faults import Model, checked
 from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
 from reperf.systems.workloads import load_workloads
+from reperf.values import Name
 from reperf.written import read_written
 
 Device = Literal["cpu", "cuda"]
@@ -110,7 +111,7 @@ class Variant(Model):
         get_args(Precision), description="in which it changes something; left out: all"
     )
     inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
-    compiles: YesOrNo = Field(
+    compiles: bool = Field(
         False, description="whether it compiles where it trains, by the machine's compiler"
     )
     unsupported: str | None = Field(
@@ -234,10 +235,10 @@ class System(Model):
         {},
         description="in which it trains; amp is what it is there: fp16 on GPUs, bf16 on CPUs",
     )
-    accumulates: YesOrNo = Field(
+    accumulates: bool = Field(
         False, description="whether it adds up the gradients of several batches before an update"
     )
-    shares_compiled: YesOrNo = Field(
+    shares_compiled: bool = Field(
         False, description="whether repeats on a CPU take up what one of them has compiled"
     )
     processors: dict[Precision, tuple[str, ...]] = Field(
@@ -245,9 +246,7 @@ class System(Model):
         description="what a precision needs of a CPU, as /proc/cpuinfo names it, such as "
         "avx512bw; left out: as the system that it shares with, else nothing",
     )
-    variants: dict[
-        Annotated[str, Field(pattern="^[a-z0-9][a-z0-9.-]*$", max_length=100)], Variant
-    ] = Field({})
+    variants: dict[Name, Variant] = Field({})
     _code: dict[str, list[Path]] = PrivateAttr(default_factory=dict)
     _digests: dict[str, str] = PrivateAttr(default_factory=dict)
     _root: Path = PrivateAttr(ROOT)
