@@ -14,8 +14,8 @@ import pytest
 from reperf import __version__
 from reperf.archive.container import verified
 from reperf.archive.contents import CELL_LIST, files_of_systems, write_archive
+from reperf.archive.descriptions import pages
 from reperf.archive.rebuild import rebuild, verify
-from reperf.archive.suite_pages import pages
 from reperf.builds import build_of
 from reperf.cli import main
 from reperf.commands.config import schema_of

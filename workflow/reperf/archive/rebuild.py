@@ -13,8 +13,7 @@ from zipfile import ZipFile
 from reperf import __version__
 from reperf.archive.container import unpack, verified
 from reperf.archive.contents import CELL_LIST
-from reperf.archive.crate import made_with
-from reperf.archive.suite_pages import pages
+from reperf.archive.descriptions import made_with, pages
 from reperf.config import Report, load_report, runs_of
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
