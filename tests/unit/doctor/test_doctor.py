@@ -13,13 +13,11 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 from reperf.builds import build_of
 from reperf.cli import main
 from reperf.config import load_report
 from reperf.doctor import hardware
-from reperf.doctor.examine import trained_without_loader
 from reperf.doctor.findings import Survey, find
 from reperf.doctor.probe import Request, look
 from reperf.doctor.screen import show
@@ -35,7 +33,6 @@ from reperf.records.diagnosis import (
     matrix_rate,
     trial_name,
 )
-from reperf.tables import SUMMARY
 from rich.console import Console
 
 from tests.helpers.written_probes import (
@@ -214,13 +211,6 @@ class TestTrials:
         quicker = self.adding_up("node2", seconds=0.001)
         assert any(one.what.endswith("64 MB at 74.7 to 112 GB/s") for one in find(quicker))
 
-    def test_of_a_node_that_reads_slower_than_its_devices_train_are_warnings(self):
-        (found,) = wrong(self.case("node3", loaded=41_000.0, needed=47_200.0))
-        assert (found.check, found.nodes) == (f"loader of {BUILD}", ("node3",))
-        assert (found.level, found.what) == ("warning", "41,000 samples/s, 47,200 needed")
-        for needed in (None, 41_000.0):
-            assert not wrong(self.case("node3", loaded=41_000.0, needed=needed))
-
 
 def trials_with(*nodes: str, **changes: object) -> tuple[Trial, ...]:
     """All trials, of which the one on some nodes is unusual."""
@@ -236,22 +226,6 @@ def test_a_report_needs_room_for_its_runs_and_builds(device, build_bytes, tmp_pa
     needed = needed_bytes(asked, {build: RECIPE})
     assert needed_bytes(asked, {build: None}) == needed + build_bytes
     assert needed_bytes(more, {build: RECIPE}) == needed + 3 * 2 * 2e6  # on two topologies
-
-
-def test_what_devices_need_is_what_they_trained_without_a_loader(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    asked = report()
-    run = asked.runs(asked.suites[0])[0]
-    assert trained_without_loader(asked, run) is None  # nothing has been measured
-    cell = dict.fromkeys(SUMMARY, "") | run.identity | {"variant": "", "status": "ok"}
-    cell |= {"throughput_median": 5900.0, "unit": "images/s"}
-    faster = cell | {"topology": "2n4g", "num_nodes": 2, "devices_per_node": 4}
-    faster |= {"throughput_median": 8 * 6000.0}
-    failed = cell | {"topology": "1n2g", "status": "failed", "throughput_median": 9e9}
-    (tmp_path / "results").mkdir()
-    pd.DataFrame([cell, faster, failed]).to_csv("results/summary.csv", index=False)
-    assert trained_without_loader(asked, run) == 8 * 6000
-    assert trained_without_loader(asked, run.model_copy(update={"precision": "amp"})) is None
 
 
 def test_all_that_the_hardware_lacks_is_one_row():

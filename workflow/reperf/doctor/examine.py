@@ -22,11 +22,8 @@ from reperf.doctor.health import findings_of_others
 from reperf.doctor.probe import Request
 from reperf.doctor.targets import WAIT_SECONDS, Nodes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
-from reperf.errors import ReperfError
-from reperf.layout import ALL_SUMMARY
 from reperf.plans.disk import needed_bytes
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Trial
-from reperf.tables import read_summary
 from reperf.text import count
 
 ANSWER_SECONDS = WAIT_SECONDS + 240
@@ -169,54 +166,17 @@ def _try(
     """Try some systems on the named nodes, one after the other."""
     chosen = {name: on_nodes(report, run, len(names)).model_dump() for name, run in runs.items()}
     cluster = report.cluster and report.cluster.of_launch()
-    # The framework is tried, then on a single node the loader.
-    seconds = 2 * len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
+    seconds = len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
     request = json.dumps({"runs": chosen, "cluster": cluster})
     with _started(nodes.on_all(names, seconds), "reperf.doctor.trials", request) as process:
         answer, trouble = _end_of(process, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:
-        trials = _TRIALS.validate_json(answer)
+        return _TRIALS.validate_json(answer)
     except ValidationError:
         return [
             Trial(name=name, build=build_of(run).id, nodes=names, trouble=f"no answer: {trouble}")
             for name, run in runs.items()
         ]
-    return [
-        trial.model_copy(update={"needed": trained_without_loader(report, runs[trial.name])})
-        if trial.loaded is not None
-        else trial
-        for trial in trials
-    ]
-
-
-def trained_without_loader(report: Report, run: Run) -> float | None:
-    """Samples per second that the devices of one node train, if their loader never lets them wait.
-
-    Taken from the cells of the report that lies here, measured on synthetic input: the same system,
-    variant, workload and precision, the fastest per device.
-
-    Returns:
-        None if nothing of the kind has been measured yet.
-    """
-    try:
-        cells = read_summary(ALL_SUMMARY)
-    except ReperfError:
-        return None
-    synthetic = [
-        suite.name
-        for suite in report.suites
-        if suite.input == "synthetic"
-        and (suite.workload, suite.precision, suite.shape)
-        == (run.workload, run.precision, run.shape)
-    ]
-    alike = cells["suite"].isin(synthetic) & (cells["status"] == "ok")
-    for column in ("system", "variant", "parallel", "servers"):
-        alike &= cells[column] == (run.identity[column] or "")
-    devices = cells["num_nodes"] * cells["devices_per_node"]
-    per_device = (cells["throughput_median"] / devices)[alike]
-    if per_device.empty:
-        return None
-    return float(per_device.max()) * report.on(run.device).largest_shape[1]
 
 
 def _started(start: Sequence[str], module: str, argument: str) -> subprocess.Popen[str]:

@@ -1,4 +1,4 @@
-"""Whether the devices of each node compute and read well, and add up together."""
+"""Whether the devices of each node compute well, and add up together."""
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -36,7 +36,6 @@ def check_trials(trials: Sequence[Trial], port_rates: Mapping[str, float]) -> It
             error = max(trial.convolution_error or 0.0 for trial in alike)
             what = f"{devices}; a convolution is within {error:.0e} of numpy's{_rates(alike)}"
             yield Verdict("ok", what).on(f"devices of {name}", *_nodes_of(alike))
-        yield from _loaders(f"loader of {name}", alone)
         together = [trial for trial in sound if len(trial.nodes) > 1]
         for tried in alone, together:
             yield from _all_reduces(f"all-reduce of {name}", port_rates, tried)
@@ -89,24 +88,6 @@ def _speeds(alike: list[Trial]) -> str:
         speeds = [transfer.bus_bandwidth(ranks) / 1e9 for transfer in transfers]
         sizes.append(f"{transfers[0].bytes / 1e6:.3g} MB at {_span(speeds, '{:.3g}'.format)} GB/s")
     return f"{count(ranks, 'rank')} by {alike[0].library}: {', '.join(sizes)}"
-
-
-def _loaders(check: str, trials: Iterable[Trial]) -> Iterator[Finding]:
-    """Whether each node reads as fast as its devices train."""
-    read = [trial for trial in trials if trial.loaded is not None]
-    slow = [trial for trial in read if trial.needed and (trial.loaded or 0.0) < trial.needed]
-    for trial in slow:
-        advice = "more loader_threads, if the node has the CPUs; or DALI"
-        yield Verdict("warning", _loader_speed([trial]), advice).on(check, *trial.nodes)
-    if fast := [trial for trial in read if trial not in slow]:
-        yield Verdict("ok", _loader_speed(fast)).on(check, *_nodes_of(fast))
-
-
-def _loader_speed(trials: Sequence[Trial]) -> str:
-    """What nodes read, and what their devices need: "410 to 430 samples/s, 380 needed"."""
-    needed = max((trial.needed for trial in trials if trial.needed), default=None)
-    shown = _span([trial.loaded or 0.0 for trial in trials], "{:,.0f}".format)
-    return f"{shown} samples/s" + (f", {needed:,.0f} needed" if needed else "")
 
 
 def _span(values: Collection[float], show: Callable[[float], str]) -> str:

@@ -1,8 +1,7 @@
 """Every system's framework on its devices, started just as a run is: same launcher, same build.
 
 `trainers/trial.py` is what the launcher starts. Each of its ranks convolves on its device, adds up
-numbers with all others, and prints a line `:::TRIAL {...}`. On a single node the trainer itself is
-started afterwards, to read the run's records for a moment without training.
+numbers with all others, and prints a line `:::TRIAL {...}`.
 
 Started where a run's script would be, this prints a JSON list of a Trial for each run:
 
@@ -31,8 +30,6 @@ TIME_LIMIT = 120
 """Seconds for one system, the framework's start included."""
 _PROGRAM = TRAINERS / "trial.py"
 _MARK = ":::TRIAL "
-_LOADED = ":::LOADED "
-LOADER_SECONDS = 3
 
 
 def runs_to_try(report: Report) -> dict[str, Run]:
@@ -40,9 +37,7 @@ def runs_to_try(report: Report) -> dict[str, Run]:
 
     Systems without a backend, which train by programs of their own, are left out.
     """
-    runs = [run for suite in report.suites for run in report.runs(suite)]
-    # Runs that read data come last: of each name, the last run is taken.
-    runs.sort(key=lambda run: run.data is not None)
+    runs = report.run_of_each_entry()
     return {trial_name(run): run for run in runs if _backend_of(run)}
 
 
@@ -78,7 +73,7 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
         trouble = str(error)
     except OSError as error:  # the launcher is not there
         trouble = f"{error.filename}: {error.strerror}"
-    ranks = _lines_of(log, _MARK) if not trouble else []
+    ranks = _ranks(log) if not trouble else []
     if not trouble and len(ranks) != run.world_size:
         trouble = f"{len(ranks)} of {run.world_size} ranks reported"
     if trouble:
@@ -92,7 +87,6 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
         matrix_rates=_means([rank["matrix_rates"] for rank in ranks]),
         library=ranks[0]["library"],
         transfers=ranks[0]["transfers"],
-        loaded=_loaded(run, place, log) if len(place.nodes) == 1 else None,
     )
 
 
@@ -100,21 +94,6 @@ def _means(rates: list[dict[str, float]]) -> dict[str, float]:
     """The mean over the ranks, of the data types that all of them multiply in."""
     common = set.intersection(*map(set, rates))
     return {dtype: fmean(rank[dtype] for rank in rates) for dtype in rates[0] if dtype in common}
-
-
-def _loaded(run: Run, place: Place, log: Path) -> float | None:
-    """Samples per second that the loaders of a run give; None if it reads nothing that is there."""
-    if run.data is None or not Path(run.data, "manifest.json").exists():
-        return None
-    log = log.with_suffix(".loader.log")
-    briefly = {"iterations": 1, "print_every": 1}
-    run = run.with_batch(run.batch_multiple or run.samples_per_device).model_copy(update=briefly)
-    if _launch(run, place, [*_plan(run).program, f"--load-only={LOADER_SECONDS}"], log):
-        return None
-    ranks = _lines_of(log, _LOADED)
-    if len(ranks) != run.world_size:
-        return None
-    return float(sum(rank["samples"] / rank["seconds"] for rank in ranks))
 
 
 def _program(run: Run) -> list[str]:
@@ -144,10 +123,10 @@ def _plan(run: Run) -> RunPlan:
     return plan_run(run, window=(1, run.iterations), time_limit=TIME_LIMIT)
 
 
-def _lines_of(log: Path, mark: str) -> list[dict[str, Any]]:
-    """The line that each rank printed after a mark, in the order of ranks."""
+def _ranks(log: Path) -> list[dict[str, Any]]:
+    """The line that each rank printed, in the order of ranks."""
     lines = log.read_text(errors="replace").splitlines()
-    ranks = [json.loads(line.partition(mark)[2]) for line in lines if mark in line]
+    ranks = [json.loads(line.partition(_MARK)[2]) for line in lines if _MARK in line]
     return sorted(ranks, key=lambda rank: rank["rank"])
 
 

@@ -110,12 +110,6 @@ class Trial(Model):
     )
     library: str = Field("", description="what added up numbers of different ranks")
     transfers: tuple[Transfer, ...] = ()
-    loaded: float | None = Field(
-        None, description="samples per second that the loaders of one node's ranks give together"
-    )
-    needed: float | None = Field(
-        None, description="what as many devices trained without a loader, by the last report here"
-    )
     trouble: str = Field("", description="why there is nothing, one line")
     log: str = Field("", description="what the ranks printed")
 
