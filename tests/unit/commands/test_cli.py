@@ -156,6 +156,29 @@ def test_what_the_doctor_found_is_shown_letter_by_letter(terminal, lines):
     assert len(said.splitlines()) == lines
 
 
+def test_a_report_that_init_writes_passes_the_check(folder, capsys):
+    assert call("config", "init", "mine.yaml") == 0
+    assert Path("mine.yaml").read_text().startswith("# yaml-language-server: $schema=")
+    assert call("config", "check", "mine.yaml") in (0, 1)  # it needs GPUs
+    assert "mine.yaml: " in "".join(capsys.readouterr())
+    assert call("config", "init", "mine.yaml") == 1
+    assert "mine.yaml: exists already; allowed: a new file" in capsys.readouterr().err
+    Path("small.yaml").write_text(json.dumps({"device": "cpu", "repeats": 2, "suites": [SUITE]}))
+    assert call("config", "check", "small.yaml") == 0
+    assert capsys.readouterr().out == "small.yaml: 1 suite, 2 runs\n"
+
+
+def test_runs_are_paths_in_a_pipe_and_a_table_in_a_terminal(folder, monkeypatch, capsys):
+    path = "results/runs/one/pytorch/1n1g/1/run.json"
+    assert call("runs", "--repeat", "1") == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert call("runs", "--repeat", "1", "--paths") == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    assert call("runs", "--repeat", "1") == 0
+    assert re.search(r"one/pytorch/1n1g/1 +not measured", capsys.readouterr().out)
+
+
 def test_an_object_of_json_holds_no_number_that_json_lacks():
     odd = Measurement("log", None, "refused", throughput=float("inf"), seconds=float("nan"))
     found = json.loads(_object(odd), parse_constant=pytest.fail)
@@ -196,7 +219,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("measure --unit img train.log", "--unit: got 'img'; allowed: images, "),
         ("runs --repeat x", "--repeat: got 'x'; allowed: a whole number above 0"),
         ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
-        ("config shema", "form: got 'shema'; allowed: docs, schema; did you mean schema?"),
+        ("config shema", "got 'shema'; allowed: check, init, docs, schema; did you mean schema?"),
         ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
         ("", "COMMAND: is missing; allowed: archive, config, doctor, latex, measure, plan, runs"),
         ("plan mine.yaml", "reperf plan: unrecognized arguments: mine.yaml; did you mean --config"),
