@@ -18,9 +18,7 @@ either table."""
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "config", help="check or begin a configuration, or explain its keys"
-    )
+    parser = commands.add_parser("config", help="check, begin or explain a configuration")
     actions = parser.add_subparsers(required=True, dest="form", metavar="ACTION")
     check = actions.add_parser("check", help="check a report and say what of it cannot run here")
     check.add_argument("files", type=Path, nargs="+", metavar="FILE", help="as for --configfile")

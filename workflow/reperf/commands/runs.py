@@ -24,8 +24,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser = commands.add_parser(
         "runs",
         help="show runs, or name their records for snakemake --forcerun",
-        description="Show the runs that fit every option given: a table in a terminal, else a record "
-        "file a line, for `snakemake --forcerun $(reperf runs --failed)`.",
+        description="Show the runs that fit every option given: a table in a terminal, else "
+        "a record file a line, for `snakemake --forcerun $(reperf runs --failed)`.",
     )
     ask_for_files(
         parser, "the report; left out: the one that snakemake was last called for in this folder"
