@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
@@ -9,19 +10,23 @@ import pytest
 from reperf.builds import LockBuild
 from reperf.systems import ROOT, SYSTEMS, TRAINERS, System, load_systems, load_workloads
 
+from tests.helpers.other_root import forget, use_root
 from tests.helpers.refusal import refused_in_one_line
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    """An empty folder of systems."""
-    return tmp_path / "workflow" / "systems"
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """An empty folder of systems in place of ours."""
+    use_root(monkeypatch, tmp_path)
+    yield tmp_path / "workflow" / "systems"
+    monkeypatch.undo()
+    forget()
 
 
 def load_from(folder: Path, text: str) -> System:
     (folder / "mine").mkdir(parents=True)
     (folder / "mine" / "system.yaml").write_text(text)
-    return load_systems(folder.parents[1])["mine"]
+    return load_systems()["mine"]
 
 
 def described(workloads: str, more: str = "") -> str:

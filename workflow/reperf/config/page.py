@@ -28,8 +28,8 @@ Snakemake merges the files: a later file overrides an earlier one key by key, an
 a whole. Files without `suites` add to `config.yaml`. `reperf plan`, `reperf doctor` and
 `reperf runs` take the same `--configfile`. Put targets before it, or after `--`.
 
-`reperf config init FILE` writes a report with comments, to be edited; `reperf config check FILE` checks
-one and says what of it cannot run on this machine.
+`reperf config init FILE` writes a report with comments, to be edited; `reperf config check FILE`
+checks one and says what of it cannot run on this machine.
 
 Wrong keys and values are refused in one line before anything starts. The first line of each file
 names `workflow/schemas/config.schema.json`, by which editors complete keys and mark mistakes;

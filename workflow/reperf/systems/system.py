@@ -4,8 +4,8 @@ The system.yaml in its folder under workflow/systems/ describes a system, and na
 it trains. No rule and no library module names a system.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from functools import cache, cached_property, partial
+from collections.abc import Collection, Sequence
+from functools import cache, cached_property
 from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, Self, get_args
 from pydantic import Field, PrivateAttr, model_validator
 from trainers.contract.precision import AMP
 
-from reperf.building.code import closure, digest_of_code, imported_by
+from reperf.building.code import closure, digest_of_code
 from reperf.faults import Model, checked
 from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
@@ -249,7 +249,6 @@ class System(Model):
     variants: dict[Name, Variant] = Field({})
     _code: dict[str, list[Path]] = PrivateAttr(default_factory=dict)
     _digests: dict[str, str] = PrivateAttr(default_factory=dict)
-    _root: Path = PrivateAttr(ROOT)
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
@@ -273,12 +272,12 @@ class System(Model):
 
     @cached_property
     def folder(self) -> Path:
-        return self._root / SYSTEMS.relative_to(ROOT) / self.id
+        return SYSTEMS / self.id
 
     @property
     def environments(self) -> Path:
         """Where its locks lie."""
-        return self._root / ENVIRONMENTS.relative_to(ROOT)
+        return ENVIRONMENTS
 
     @property
     def file(self) -> Path:
@@ -288,12 +287,12 @@ class System(Model):
     def trainer(self, workload: str) -> Path:
         """The program that trains a workload: the system's own, or the one of all systems."""
         own = self.folder / f"{workload}.py"
-        return own if own.exists() else self._root / PROGRAM.relative_to(ROOT)
+        return own if own.exists() else PROGRAM
 
     def server(self, workload: str) -> Path:
         """The program of a parameter server: the system's own, or the one of all systems."""
         own = self.folder / f"{workload}.server.py"
-        return own if own.exists() else self._root / SERVER.relative_to(ROOT)
+        return own if own.exists() else SERVER
 
     def trains(self, workload: str) -> bool:
         """Whether there is a program that trains a workload."""
@@ -323,7 +322,7 @@ class System(Model):
     @property
     def host(self) -> "System":
         """The system whose locks it uses."""
-        return load_systems(self._root)[self.shares] if self.shares else self
+        return load_systems()[self.shares] if self.shares else self
 
     @cached_property
     def image(self) -> Image | None:
@@ -338,17 +337,16 @@ class System(Model):
         turn, and the launchers with what starts them.
         """
         if workload not in self._code:
-            modules = partial(_module, self._root)
             words = (*self.launch, *self.serve)
-            launchers = [file for part in words for file in modules(part)]
+            launchers = [file for part in words for file in _module(part)]
             if "-m" in words:
-                launchers.append(self._root / MODULE_STARTER.relative_to(ROOT))
+                launchers.append(MODULE_STARTER)
             servers = [self.server(workload)] if self.serve else []
-            begun = [self.trainer(workload), *servers, *self._told(workload, modules), *launchers]
-            self._code[workload] = sorted(closure(begun, modules))
+            begun = [self.trainer(workload), *servers, *self._told(workload), *launchers]
+            self._code[workload] = sorted(closure(begun, _module))
         return self._code[workload]
 
-    def _told(self, workload: str, files: Callable[[str], list[Path]]) -> list[Path]:
+    def _told(self, workload: str) -> list[Path]:
         """The files of what the program of all systems is told of: names that no import shows.
 
         One that is not there is named, too, so that whoever reads it finds it missing.
@@ -357,10 +355,9 @@ class System(Model):
         if not modules:
             return []
         recipe = f"{TRAINERS.name}.recipes.{load_workloads()[workload].recipe_name}"
-        below = self._root / TRAINERS.parent.relative_to(ROOT)
         told = []
         for name in [*modules, recipe]:
-            told += files(name) or [below.joinpath(*name.split(".")).with_suffix(".py")]
+            told += _module(name) or [TRAINERS.parent.joinpath(*name.split(".")).with_suffix(".py")]
         return told
 
     def modules(self, workload: str) -> list[str]:
@@ -375,7 +372,7 @@ class System(Model):
     def code_digest(self, workload: str) -> str:
         """The SHA-256 of what these files tell Python to do, comments left out."""
         if workload not in self._digests:
-            self._digests[workload] = digest_of_code(self.code(workload), self._root)
+            self._digests[workload] = digest_of_code(self.code(workload), ROOT)
         return self._digests[workload]
 
     def varied(self, variant: str | None) -> tuple[Variant, ...]:
@@ -477,47 +474,31 @@ class System(Model):
         return f"{self.framework} needs a CPU with {lacking} for {precision}"
 
 
-def forget_systems() -> None:
-    """Forget what was read below any root: another archive may have been unpacked there since."""
-    for known in (_systems_in, _module, imported_by):
-        known.cache_clear()
-
-
-def load_systems(root: Path = ROOT) -> dict[str, System]:
+@cache
+def load_systems() -> dict[str, System]:
     """Every system, by its folder's name.
-
-    Args:
-        root: reperf's own folder, or an unpacked archive.
 
     Raises:
         ReperfError: a system.yaml is not valid.
     """
-    return _systems_in(root)
+    return {path.parent.name: _read(path) for path in sorted(SYSTEMS.glob("*/system.yaml"))}
 
 
-@cache
-def _systems_in(root: Path) -> dict[str, System]:
-    files = sorted((root / SYSTEMS.relative_to(ROOT)).glob("*/system.yaml"))
-    return {path.parent.name: _read(path, root) for path in files}
-
-
-@cache
-def _module(root: Path, name: str) -> list[Path]:
-    """The files of a module of the trainers below a root, as Python runs them to import it."""
-    package, *inside = name.split(".")
-    if package != TRAINERS.name:
-        return []
-    stem = root.joinpath(TRAINERS.relative_to(ROOT), *inside)
-    source = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
-    if not source.exists():
-        return []
-    return [source, *(_module(root, ".".join([package, *inside[:-1]])) if inside else [])]
-
-
-def _read(path: Path, root: Path) -> System:
+def _read(path: Path) -> System:
     described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.parent.name
-    system = checked(System, described, path)
-    system._root = root
-    return system
+    return checked(System, described, path)
+
+
+@cache
+def _module(name: str) -> list[Path]:
+    """The files of a module of the trainers, as Python runs them to import it."""
+    package, *inside = name.split(".")
+    if package != TRAINERS.name:
+        return []
+    stem = TRAINERS.joinpath(*inside)
+    source = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+    if not source.exists():
+        return []
+    return [source, *(_module(".".join([package, *inside[:-1]])) if inside else [])]
