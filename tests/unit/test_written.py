@@ -8,7 +8,7 @@ from reperf.cli import main
 from reperf.errors import ReperfError
 from reperf.systems import ROOT
 from reperf.text import printable
-from reperf.written import LARGEST, read_written
+from reperf.written import read_written
 
 from tests.helpers.refusal import refused_in_one_line
 
@@ -32,7 +32,6 @@ FAULTS = {
     "a key twice in JSON": ('{"a": {"b": 1, "b": 2}}', "'b' appears twice; allowed: each key once"),
     "a key twice in what is repeated": ("a: &a {x: 1, x: 2}\nb: *a", "'x' appears twice"),
     "a list as a key": ("? [a]\n: 3", "line 1: a list or mapping as a key; allowed: text"),
-    "many bytes": ("a" * (LARGEST + 1), f"is too large; allowed: up to {LARGEST} bytes"),
     "a list of itself": ("a: &a [*a]", "is not YAML: line 1: found unconstructable recursive"),
     "deep braces": ("{a: " * 3000 + "}" * 3000, "is nested too deep"),
     "very deep JSON": ("[" * 100_000 + "]" * 100_000, "is nested too deep"),
@@ -66,9 +65,9 @@ FAULTS = {
     "a key that is not closed": ("a: [1", "is not YAML: line "),
     "an unknown name": ("a: *b", "is not YAML: line 1: found undefined alias; allowed: *name "),
     "a NUL": ("title: a\0b", "is not YAML: unacceptable character #x0000"),
-    "Latin 1": ("title: caf\u00e9".encode("latin-1"), "is not UTF-8: byte 10 is 233"),
-    "UTF-16": ("title: a".encode("utf-16"), "is not UTF-8: byte 0 is 255"),
-    "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8: byte 0 is 137"),
+    "Latin 1": ("title: caf\u00e9".encode("latin-1"), "is not UTF-8: byte 10: "),
+    "UTF-16": ("title: a".encode("utf-16"), "is not UTF-8: byte 0: "),
+    "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8: byte 0: "),
 }
 
 

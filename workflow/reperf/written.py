@@ -14,8 +14,6 @@ import yaml
 
 from reperf.errors import ReperfError, faults_of
 
-LARGEST = 1 << 18
-"""Bytes of a file; a report's full matrix has 3,000."""
 # The loader in C takes half a second for the largest file, not three.
 if TYPE_CHECKING:
     _Loader = yaml.SafeLoader
@@ -51,18 +49,13 @@ def read_written(path: Path | str) -> Any:  # noqa: ANN401 - whatever YAML and J
 
 def _text(path: Path) -> str:
     try:
-        if not path.is_file() and path.exists():
+        if path.exists() and not path.is_file():
             raise ReperfError("is not a file; allowed: a YAML or JSON file")
-        with path.open("rb") as stream:
-            content = stream.read(LARGEST + 1)
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ReperfError(f"is not UTF-8: byte {error.start}: {error.reason}") from None
     except (OSError, ValueError) as error:
         raise ReperfError(getattr(error, "strerror", None) or str(error)) from None
-    if len(content) > LARGEST:
-        raise ReperfError(f"is too large; allowed: up to {LARGEST} bytes")
-    try:
-        return content.decode()
-    except UnicodeDecodeError as error:
-        raise ReperfError(f"is not UTF-8: byte {error.start} is {content[error.start]}") from None
 
 
 def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

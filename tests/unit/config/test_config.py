@@ -324,7 +324,6 @@ MEANT = [
     (suite(precision="mixed"), "; did you mean amp?"),
     (suite(precision="bfloat16"), "; did you mean bf16?"),
     (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
-    (suite(systems=[{"system": "pytorch", "variants": "dali"}]), ", no-clip (bert-base, "),
     (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
     (suite(data="imbedded"), "allowed: embedded; did you mean embedded?"),
     (suite(unit="image"), "; did you mean images?"),

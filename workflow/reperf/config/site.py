@@ -1,8 +1,8 @@
 """Where a report runs: the Slurm cluster, what runs container images, what the hardware decides."""
 
-from typing import Annotated, Any, Literal, Self, get_args
+from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -15,7 +15,7 @@ from reperf.config.words import (
     Whole,
 )
 from reperf.faults import Model
-from reperf.systems import BuildKind, LockName, Precision, load_systems
+from reperf.systems import BuildKind, LockName, Precision
 from reperf.values import MOST_PROCESSES, Number
 
 EngineName = Literal["apptainer", "podman", "docker", "pyxis"]
@@ -107,11 +107,3 @@ class Hardware(Model):
     shared: dict[Topology, Whole] = Field(
         {}, description="topologies whose devices share this machine's CPUs, and how many these are"
     )
-
-    @model_validator(mode="after")
-    def _locks_are_known(self) -> Self:
-        for system, name in self.locks.items():
-            if name not in (known := load_systems()[system].locks_for("cuda")):
-                allowed = ", ".join(known) or "none"
-                raise ValueError(f"locks.{system}: got {name}; allowed: {allowed}")
-        return self

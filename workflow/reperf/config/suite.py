@@ -39,7 +39,6 @@ from reperf.systems import (
     Device,
     Input,
     Precision,
-    System,
     load_systems,
     load_workloads,
 )
@@ -169,8 +168,9 @@ class Entry(Model):
             return variants
         for name in variants:
             if name not in system.variants:
+                allowed = ", ".join(system.variants) or "none"
                 raise ValueError(
-                    f"{name} is no variant of {system.id}; allowed: {_variants_of(system)}"
+                    f"{name} is no variant of {system.id}; allowed: {allowed}"
                     f"{did_you_mean(name, system.variants)}"
                 )
             if variants.count(name) > 1:
@@ -202,21 +202,6 @@ class Entry(Model):
         """The entry's name in paths and tables."""
         variant = shown_variant(self.variant, self.accumulation)
         return entry_id(self.system, variant, self.parallel, self.servers)
-
-
-def _variants_of(system: System) -> str:
-    """The names of its variants, those of some of its workloads with these in brackets."""
-    of_workloads = {
-        name: [one for one, can in system.workloads.items() if name in can.variants]
-        for name in system.variants
-    }
-    return (
-        ", ".join(
-            name if len(found) == len(system.workloads) else f"{name} ({', '.join(found)})"
-            for name, found in of_workloads.items()
-        )
-        or "none"
-    )
 
 
 def shown_variant(variant: str | None, accumulation: int | None) -> str | None:
