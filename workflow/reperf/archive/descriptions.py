@@ -5,19 +5,17 @@ Source: https://w3id.org/ro/crate/1.1 and https://w3id.org/ro/wfrun/process/0.5.
 """
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path, PurePath
 from string import Template
 from typing import Any
-
-from rocrate.model import ContextEntity, File
-from rocrate.rocrate import ROCrate
+from urllib.parse import quote
 
 from reperf import __version__
 from reperf.config import Report, Run
 from reperf.layout import FIGURES, tables_of
-from reperf.member_names import CONFIG, PAGE, README, REPERF
+from reperf.member_names import CONFIG, METADATA, PAGE, README, REPERF
 from reperf.records.run_record import RunRecord
 from reperf.report.context import gather
 from reperf.report.html import render_html
@@ -26,6 +24,7 @@ from reperf.tables import read_measurements, read_summary
 from reperf.text import printable
 
 _README = Path(__file__).with_name("readme.txt")
+_CRATE = "https://w3id.org/ro/crate/1.1"
 _PROFILE = "https://w3id.org/ro/wfrun/process/0.5"
 # Stated here, because each operating system has its own table of types.
 _FORMATS = {
@@ -86,30 +85,40 @@ def describe(report: Report, names: Iterable[str], records: Sequence[RunRecord])
         records: of the suite's runs.
     """
     (suite,) = report.suites
-    crate = ROCrate(version="1.1")
-    crate.root_dataset["datePublished"] = max((r.ended for r in records), default=_NO_DATE)
-    crate.root_dataset["name"] = f"{report.title}: {suite.name}"
-    crate.root_dataset["description"] = (
-        f"Training throughput of {suite.workload} in {suite.precision}: "
-        "logs, run records, configuration, tables and figures"
-    )
-    # A crate must state a licence, and the numbers belong to whoever measured them.
-    crate.root_dataset["license"] = "Not stated: ask those who ran the benchmark"
-    crate.root_dataset["conformsTo"] = crate.add(
-        ContextEntity(crate, _PROFILE, {"@type": "CreativeWork", "name": "Process Run Crate"})
-    )
-    trainers = {_trainer(record.run) for record in records}
-    files = {name: _add_file(crate, name, name in trainers) for name in sorted(names)}
-    crate.root_dataset["mentions"] = [_add_run(crate, files, record) for record in records]
+    files = {name: quote(name) for name in sorted(names)}
+    runs = [_run(files, record) for record in records]
+    crate = {
+        "@id": "./",
+        "@type": "Dataset",
+        "name": f"{report.title}: {suite.name}",
+        "description": f"Training throughput of {suite.workload} in {suite.precision}: "
+        "logs, run records, configuration, tables and figures",
+        "datePublished": max((record.ended for record in records), default=_NO_DATE),
+        # A crate must state a licence, and the numbers belong to whoever measured them.
+        "license": "Not stated: ask those who ran the benchmark",
+        "conformsTo": {"@id": _PROFILE},
+        "hasPart": [{"@id": file} for file in files.values()],
+        "mentions": [{"@id": run["@id"]} for run in runs],
+    }
+    metadata = {
+        "@id": METADATA,
+        "@type": "CreativeWork",
+        "conformsTo": {"@id": _CRATE},
+        "about": {"@id": crate["@id"]},
+    }
+    profile = {"@id": _PROFILE, "@type": "CreativeWork", "name": "Process Run Crate"}
     # The program that made the tables and figures, and what it needs to make them again.
     reperf = {
+        "@id": REPERF,
         "@type": "SoftwareApplication",
         "name": "reperf",
         "version": __version__,
         "softwareRequirements": made_with()[1:],
     }
-    crate.add(ContextEntity(crate, REPERF, reperf))
-    return crate.metadata.generate()
+    trainers = {_trainer(record.run) for record in records}
+    described = [_file(name, files[name], name in trainers) for name in files]
+    graph = [crate, metadata, profile, *described, *runs, reperf]
+    return {"@context": f"{_CRATE}/context", "@graph": graph}
 
 
 def _trainer(run: Run) -> str:
@@ -117,37 +126,32 @@ def _trainer(run: Run) -> str:
     return load_systems()[run.system].trainer(run.workload).relative_to(ROOT).as_posix()
 
 
-def _add_file(crate: ROCrate, name: str, is_trainer: bool) -> File:
+def _file(name: str, identifier: str, is_trainer: bool) -> dict[str, Any]:
     path = PurePath(name)
-    properties: dict[str, str | list[str]] = {
-        "name": path.name,
+    return {
+        "@id": identifier,
+        "@type": ["File", "SoftwareSourceCode"] if is_trainer else "File",
+        "name": "the program that trains" if is_trainer else path.name,
         "encodingFormat": _FORMATS.get(path.suffix, "application/octet-stream"),
     }
-    if is_trainer:
-        properties["@type"] = ["File", "SoftwareSourceCode"]
-        properties["name"] = "the program that trains"
-    return crate.add_file(dest_path=name, properties=properties)
 
 
-def _add_run(crate: ROCrate, files: dict[str, File], record: RunRecord) -> ContextEntity:
+def _run(files: Mapping[str, str], record: RunRecord) -> dict[str, Any]:
     run = record.run
     state = "CompletedActionStatus" if record.status == "ok" else "FailedActionStatus"
-    properties = {
+    action = {
+        "@id": f"#{run.folder}",
+        "@type": "CreateAction",
         "name": f"train {run.suite}: {run.entry} on {run.topology}, repeat {run.repeat}",
         "description": shlex.join(record.command),
         "startTime": record.started,
         "endTime": record.ended,
         "actionStatus": f"http://schema.org/{state}",
+        "instrument": {"@id": files[_trainer(run)]},
+        "object": {"@id": files[CONFIG]},
+        "result": [{"@id": files[str(file)]} for file in (run.log, run.record)],
     }
-    if record.reason:
-        properties["error"] = record.reason
-    return crate.add_action(
-        instrument=files[_trainer(run)],
-        identifier=f"#{run.folder}",
-        object=files[CONFIG],
-        result=[files[str(run.log)], files[str(run.record)]],
-        properties=properties,
-    )
+    return action | ({"error": record.reason} if record.reason else {})
 
 
 def made_with() -> list[str]:
