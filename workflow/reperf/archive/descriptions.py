@@ -63,7 +63,7 @@ def pages(report: Report, records: Sequence[RunRecord]) -> dict[str, bytes]:
         tables=tables,
     )
     commits = context.commits
-    told = {
+    words = {
         "title": printable(f"{report.title}: {suite.name}"),
         "profile": "--profile slurm " if report.cluster else "",
         "version": __version__,
@@ -71,7 +71,7 @@ def pages(report: Report, records: Sequence[RunRecord]) -> dict[str, bytes]:
         "commits": f", its runs at commit {' and '.join(commits)}" if commits else "",
     }
     return {
-        README: Template(_README.read_text(encoding="utf-8")).substitute(told).encode(),
+        README: Template(_README.read_text(encoding="utf-8")).substitute(words).encode(),
         PAGE: render_html(context, Path(FIGURES).parent).encode(),
     }
 

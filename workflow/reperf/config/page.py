@@ -52,7 +52,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
 
 OF_REPORT = "the report's"
 OF_NAMES = {"integer": "whole numbers", "object": "names with text each", "string": "text"}
-"""What stands behind the names of a mapping, by the type that its schema says."""
+"""The values of a mapping in words, by the type in its schema."""
 
 _LINKS = {f"#/$defs/{model.__name__}": key for key, model in SECTIONS.items()}
 
@@ -90,7 +90,7 @@ def _allowed(field: dict[str, Any]) -> str:
         case {"$ref": reference}:
             words = f"keys, see [below](#{_LINKS[reference]})"
         case {"anyOf": choices}:
-            words = " or ".join(_allowed(one) for one in choices if one != {"type": "null"})
+            words = " or ".join(_allowed(form) for form in choices if form != {"type": "null"})
         case {"const": value}:
             words = f"`{value}`"
         case {"enum": values}:
@@ -122,5 +122,5 @@ def _left_out(key: str, field: dict[str, Any], model: dict[str, Any]) -> str:
     default = field.get("default")
     if default == OF_REPORT:
         return default
-    of_keys = isinstance(default, list) and any(isinstance(one, dict) for one in default)
+    of_keys = isinstance(default, list) and any(isinstance(item, dict) for item in default)
     return "" if default is None or "$ref" in field or of_keys else f"`{json.dumps(default)}`"

@@ -43,12 +43,12 @@ class Parallel(Model):
     @property
     def kinds(self) -> tuple[Parallelism, ...]:
         """Which of the kinds of parallelism it asks for."""
-        asked: dict[Parallelism, Any] = {
+        values: dict[Parallelism, Any] = {
             "pipeline": self.pipeline,
             "shard": self.shard,
             "tensor": self.tensor,
         }
-        return tuple(kind for kind, value in asked.items() if value)
+        return tuple(kind for kind, value in values.items() if value)
 
     @property
     def name(self) -> str:

@@ -118,7 +118,7 @@ class Report(Measured):
         match config:
             case {"suites": [*suites]}:
                 shared = {key: config[key] for key in Measured.model_fields if key in config}
-                asked = (
+                systems = (
                     {"systems": chosen_systems(config["systems"])} if config.get("systems") else {}
                 )
                 return dict(config) | {
@@ -127,7 +127,7 @@ class Report(Measured):
                         {"systems": ()}
                         | shared
                         | dict(suite)
-                        | (asked if suite.get("systems") else {})
+                        | (systems if suite.get("systems") else {})
                         if isinstance(suite, Mapping)
                         else suite
                         for suite in suites
@@ -164,15 +164,15 @@ class Report(Measured):
             of_kind = [data.name for data in self.data if data.kind == kind]
             allowed = ", ".join(of_kind) or f"a data set of {kind}, which `data` lacks"
             if suite.data is not None and suite.data not in of_kind:
-                known = {data.name: data.kind for data in self.data}.get(suite.data)
-                what = f"holds {known}, {suite.workload} needs {kind}" if known else "is not there"
+                other = {data.name: data.kind for data in self.data}.get(suite.data)
+                what = f"holds {other}, {suite.workload} needs {kind}" if other else "is not there"
                 raise ValueError(
                     f"suites.{suite.name}.data: {suite.data} {what}; allowed: {allowed}"
                     f"{did_you_mean(suite.data, of_kind)}"
                 )
             data = self.data_of(suite)
             if suite.input == "folder" and not KINDS[kind].holds_folders:
-                holds = " or ".join(one for one, of in KINDS.items() if of.holds_folders)
+                holds = " or ".join(name for name, other in KINDS.items() if other.holds_folders)
                 raise ValueError(
                     f"suites.{suite.name}.input: folder holds {holds}, {suite.workload} needs "
                     f"{kind}; allowed: records, synthetic"
@@ -208,8 +208,8 @@ class Report(Measured):
 
     def on(self, device: Device) -> Self:
         """The part of the report that trains on a device; it may have no suites."""
-        found = (suite for suite in self.suites if self.device_of(suite) == device)
-        return self._part(device, tuple(found))
+        suites = tuple(suite for suite in self.suites if self.device_of(suite) == device)
+        return self._part(device, suites)
 
     def _part(self, device: str, suites: tuple[Suite, ...]) -> Self:
         return self.model_copy(
@@ -245,8 +245,8 @@ class Report(Measured):
     def data_of(self, suite: Suite) -> Data | None:
         """The data set that a suite reads; None where the report has none of its kind."""
         kind = load_workloads()[suite.workload].data
-        found = (data for data in self.data if data.kind == kind)
-        return next((data for data in found if suite.data in (None, data.name)), None)
+        of_kind = (data for data in self.data if data.kind == kind)
+        return next((data for data in of_kind if suite.data in (None, data.name)), None)
 
     @property
     def resolved_device(self) -> Device:
@@ -269,19 +269,19 @@ class Report(Measured):
     @property
     def cpus_per_device(self) -> int:
         """The CPUs that a run asks the cluster for, for each of its devices."""
-        asked = self.cluster.cpus_per_device if self.cluster else 1
-        return max(asked, self.threads_per_device, self.loader_threads or 1)
+        configured = self.cluster.cpus_per_device if self.cluster else 1
+        return max(configured, self.threads_per_device, self.loader_threads or 1)
 
     def topologies_of(self, suite: Suite) -> tuple[str, ...]:
         """The topologies on which a suite's runs are made: those that there is room for."""
         small = self.hardware_of(suite).topologies
-        return tuple(one for one in suite.topologies_of_runs if one not in small)
+        return tuple(name for name in suite.topologies_of_runs if name not in small)
 
     def widest_topology(self, suite: Suite) -> str:
         """The topology of a suite's runs with the most devices, of these with the most nodes."""
         return max(
             self.topologies_of(suite),
-            key=lambda one: (prod(topology_shape(one)), topology_shape(one)),
+            key=lambda name: (prod(topology_shape(name)), topology_shape(name)),
         )
 
     def cells(self, suite: Suite) -> Iterator[Cell]:
@@ -362,9 +362,9 @@ class Report(Measured):
 
     def run(self, suite: str, entry: str, topology: str, repeat: int) -> Run:
         """The run that a path names."""
-        found = self.suite(suite)
-        chosen = next(item for item in found.entries if item.id == entry)
-        return self._run(found, chosen, topology).again(repeat)
+        of_suite = self.suite(suite)
+        of_entry = next(each for each in of_suite.entries if each.id == entry)
+        return self._run(of_suite, of_entry, topology).again(repeat)
 
     def _run(self, suite: Suite, entry: Entry, topology: str) -> Run:
         """The first repeat."""

@@ -162,11 +162,12 @@ class Run(Model):
 
     def differences(self, planned: Self) -> str:
         """Where a recorded run differs from the plan, with both values; "" if nowhere."""
-        mine, asked = self._flat(), planned._flat()
+        recorded, configured = self._flat(), planned._flat()
         return "; ".join(
-            f"{name} is {mine.get(name)} by the run record, {asked.get(name)} by the configuration"
-            for name in mine | asked
-            if mine.get(name) != asked.get(name)
+            f"{name} is {recorded.get(name)} by the run record, {configured.get(name)} by the "
+            "configuration"
+            for name in recorded | configured
+            if recorded.get(name) != configured.get(name)
         )
 
     def _flat(self) -> dict[str, object]:

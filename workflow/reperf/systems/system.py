@@ -56,7 +56,7 @@ class Pipelines(Model):
     micro_batches: Literal["none", "any", "at least stages", "multiple of stages"] | None = Field(
         None,
         description="into how many it can cut a batch, which it cuts into as many as there are "
-        "stages unless it is told otherwise; left out: not said here",
+        "stages by default; left out: any number",
     )
     updates: Literal["after each iteration", "after each batch"] = Field(
         "after each iteration", description="when a stage changes its weights"
@@ -75,8 +75,8 @@ class Pipelines(Model):
         """
         allowed = {"equal": {pipeline[0]}, "as the first or one": {pipeline[0], 1}}
         if not set(pipeline) <= allowed.get(self.replicas, set(pipeline)):
-            said = " + ".join(map(str, pipeline))
-            return f"stages {said}; allowed: {_REPLICAS[self.replicas]}"
+            shown = " + ".join(map(str, pipeline))
+            return f"stages {shown}; allowed: {_REPLICAS[self.replicas]}"
         if self.micro_batches is None:
             return None
         if self.micro_batches == "none":
@@ -286,13 +286,13 @@ class System(Model):
 
     def trainer(self, workload: str) -> Path:
         """The program that trains a workload: the system's own, or the one of all systems."""
-        own = self.folder / f"{workload}.py"
-        return own if own.exists() else PROGRAM
+        program = self.folder / f"{workload}.py"
+        return program if program.exists() else PROGRAM
 
     def server(self, workload: str) -> Path:
         """The program of a parameter server: the system's own, or the one of all systems."""
-        own = self.folder / f"{workload}.server.py"
-        return own if own.exists() else SERVER
+        program = self.folder / f"{workload}.server.py"
+        return program if program.exists() else SERVER
 
     def trains(self, workload: str) -> bool:
         """Whether there is a program that trains a workload."""
@@ -300,9 +300,9 @@ class System(Model):
         return can is not None and bool(can.model or (self.folder / f"{workload}.py").exists())
 
     def named(self, workload: str) -> dict[str, str]:
-        """What the program of all systems is told of this one, by its flags' names.
+        """The options with which the program of all systems trains this one: flag -> value.
 
-        Those of modules and of what they hold, within trainers/frameworks.
+        The values name modules, and what they hold, within trainers/frameworks.
         """
         can = self.workloads[workload]
         if can.model is None:
@@ -311,7 +311,7 @@ class System(Model):
         return names | ({"batches": can.batches} if can.batches else {}) | can.parts
 
     def ways(self, device: Device) -> tuple[BuildKind, ...]:
-        """How the framework is had on a device, the preferred way first."""
+        """The kinds of builds that the framework has on a device, the preferred one first."""
         ways = (self.builds or self.host.builds).get(device, ())
         return ways if self.image else tuple(way for way in ways if way != "image")
 
@@ -326,15 +326,15 @@ class System(Model):
 
     @cached_property
     def image(self) -> Image | None:
-        """The image that is known for it."""
+        """The system's container image, if envs/ names one."""
         path = self.environments / f"{self.id}.image.yaml"
         return checked(Image, read_written(path), path) if path.exists() else None
 
     def code(self, workload: str) -> list[Path]:
         """The files of the trainers that decide how the system trains a workload.
 
-        That is the program with what it is told of, that of its servers, all that they import in
-        turn, and the launchers with what starts them.
+        These are the programs of trainers and servers, the modules that their options name, all
+        that they import in turn, and the launchers with what starts them.
         """
         if workload not in self._code:
             words = (*self.launch, *self.serve)
@@ -342,35 +342,37 @@ class System(Model):
             if "-m" in words:
                 launchers.append(MODULE_STARTER)
             servers = [self.server(workload)] if self.serve else []
-            begun = [self.trainer(workload), *servers, *self._told(workload), *launchers]
-            self._code[workload] = sorted(closure(begun, _module))
+            named = self._files_of_options(workload)
+            roots = [self.trainer(workload), *servers, *named, *launchers]
+            self._code[workload] = sorted(closure(roots, _module))
         return self._code[workload]
 
-    def _told(self, workload: str) -> list[Path]:
-        """The files of what the program of all systems is told of: names that no import shows.
+    def _files_of_options(self, workload: str) -> list[Path]:
+        """The files of the modules that options name, which no import shows.
 
-        One that is not there is named, too, so that whoever reads it finds it missing.
+        A file that does not exist is listed, too, so that whoever reads it finds it missing.
         """
         modules = self.modules(workload)
         if not modules:
             return []
         recipe = f"{TRAINERS.name}.recipes.{load_workloads()[workload].recipe_name}"
-        told = []
+        files = []
         for name in [*modules, recipe]:
-            told += _module(name) or [TRAINERS.parent.joinpath(*name.split(".")).with_suffix(".py")]
-        return told
+            missing = TRAINERS.parent.joinpath(*name.split(".")).with_suffix(".py")
+            files += _module(name) or [missing]
+        return files
 
     def modules(self, workload: str) -> list[str]:
-        """The framework's modules that the program of all systems imports by what it is told."""
-        told = self.named(workload)
-        if not told:
+        """The framework's modules that options name, by which the program of all systems trains."""
+        options = self.named(workload)
+        if not options:
             return []
         folder = f"{TRAINERS.name}.frameworks.{self.framework}"
-        modules = {name.rpartition(".")[0] for key, name in told.items() if key != "backend"}
-        return [f"{folder}.{one}" for one in sorted({"before", self.backend, *modules})]
+        modules = {name.rpartition(".")[0] for key, name in options.items() if key != "backend"}
+        return [f"{folder}.{name}" for name in sorted({"before", self.backend, *modules})]
 
     def code_digest(self, workload: str) -> str:
-        """The SHA-256 of what these files tell Python to do, comments left out."""
+        """The SHA-256 of the code of these files, without comments."""
         if workload not in self._digests:
             self._digests[workload] = digest_of_code(self.code(workload), ROOT)
         return self._digests[workload]
@@ -386,13 +388,13 @@ class System(Model):
 
     def keeps_own_time(self, variant: str | None) -> bool:
         """Whether each trainer of an entry keeps its own time."""
-        return any(TOGETHER in one.flags for one in self.varied(variant))
+        return any(TOGETHER in chosen.flags for chosen in self.varied(variant))
 
     def why_not_together(self, names: Sequence[str]) -> str | None:
         """Why an entry cannot have several variants, or None if it can."""
-        for one, other in permutations(names, 2):
-            if other in self.variants[one].excludes:
-                return f"{one} and {other} exclude each other"
+        for name, other in permutations(names, 2):
+            if other in self.variants[name].excludes:
+                return f"{name} and {other} exclude each other"
         return None
 
     def why_not(
@@ -416,7 +418,7 @@ class System(Model):
             return f"{self.title} has no program for {workload}"
         can = self.workloads[workload]
         named = variant.split("+") if variant else ()
-        asked = AMP[device] if precision == "amp" else precision
+        computed_in = AMP[device] if precision == "amp" else precision
         trains_in = self.precisions_of(workload, device)
         lacks = {
             f"{kind}-parallel training of {workload}": kind not in can.parallel
@@ -425,7 +427,7 @@ class System(Model):
         lacks |= {
             "gradient accumulation": accumulation > 1 and not self.accumulates,
             "parameter servers": servers and not self.serve,
-            f"{precision} training on {device}": asked not in trains_in,
+            f"{precision} training on {device}": computed_in not in trains_in,
             "reader of image folders": read == FOLDER and FOLDER not in can.reads,
         } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
@@ -449,14 +451,16 @@ class System(Model):
         micro_batches: int | None,
         batch_size: int | None,
     ) -> str | None:
-        own = {name: one for name in variants if (one := self.variants[name].pipelines)}
-        able = next(iter(own.values()), self.pipelines)
-        if lacking := able.why_not(pipeline, micro_batches, batch_size):
-            return f"{', '.join([self.title, *own])} has no {lacking}"
-        stages = len(pipeline) * able.stages_of_a_device
+        by_variant = {
+            name: able for name in variants if (able := self.variants[name].pipelines) is not None
+        }
+        pipelines = next(iter(by_variant.values()), self.pipelines)
+        if lacking := pipelines.why_not(pipeline, micro_batches, batch_size):
+            return f"{', '.join([self.title, *by_variant])} has no {lacking}"
+        stages = len(pipeline) * pipelines.stages_of_a_device
         if stages not in (cuts := load_workloads()[workload].stages):
-            said = " or ".join(map(str, sorted(cuts))) or "no"
-            return f"{workload} is cut into {said} stages, not {stages}"
+            allowed = " or ".join(map(str, sorted(cuts))) or "no"
+            return f"{workload} is cut into {allowed} stages, not {stages}"
         return None
 
     def why_not_on_processor(self, precision: Precision, flags: Collection[str]) -> str | None:
