@@ -72,7 +72,7 @@ def _parse(text: str) -> Any:  # noqa: ANN401
         mark = error.problem_mark or error.context_mark
         where = f"line {mark.line + 1}: " if mark else ""
         why = " ".join(filter(None, (error.context, error.problem)))
-        hint = next((hint for said, hint in _HINTS.items() if said in why), "")
+        hint = next((hint for message, hint in _HINTS.items() if message in why), "")
         if (
             mark
             and "\t" in "".join(text.splitlines()[mark.line : mark.line + 1])[: mark.column + 1]

@@ -449,7 +449,6 @@ FILES = {
     "text": "{a: [",
     "big.yaml": f"topologies: [1n9999g]\ndevice: cpu\n{SUITE}",
     "images.yaml": f"images: {{pytorch: /nowhere/x.sif}}\ndevice: cpu\n{SUITE}",
-    "site.yaml": "cluster: {nodes: 4, devices_per_node: 9999}",
     "far.yaml": f"cluster: {{nodes: 4, devices_per_node: 8}}\n{SUITE}",
 }
 LARGE = "big.yaml: suite one: topology 1n9999g is too large"
@@ -460,15 +459,10 @@ MISSING = "config.yaml: No such file or directory; run it in reperf's folder, or
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("--profile nowhere", "profile nowhere: not there; allowed: "),
         ("--profile local", "profile local: not there; allowed: slurm, none for this machine"),
         ("", MISSING),
-        ("--configfile far.yaml site.yaml", "far.yaml + site.yaml: cluster: the report is for one"),
-        ("--configfile site.yaml", MISSING),
         ("--profile slurm", "reports/dlperf.yaml: No such file or directory"),
-        ("--profile slurm --configfile big.yaml site.yaml", "no Slurm on this machine: sbatch not"),
         ("--configfile images.yaml", "images.yaml: images.pytorch: got '/nowhere/x.sif'"),
-        ("--configfile big.yaml", LARGE),
         ("--configfile no.yaml", "no.yaml: No such file or directory"),
         ("--configfile text", "text: is not YAML: "),
         ("--configfile big.yaml", LARGE),

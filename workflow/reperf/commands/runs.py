@@ -72,7 +72,7 @@ def run(options: argparse.Namespace) -> int:
         _show(chosen)
         return 0
     searches = failed_searches(chosen) if options.failed else []
-    for path in [*searches, *(one.record for one in chosen)]:
+    for path in [*searches, *(run.record for run in chosen)]:
         print(printable(str(path)))
     return 0
 

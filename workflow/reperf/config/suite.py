@@ -185,7 +185,7 @@ class Entry(Model):
         systems = load_systems()
         system = systems.get(info.data.get("system", ""))
         if servers is not None and system is not None and not system.serve:
-            able = ", ".join(name for name, one in systems.items() if one.serve)
+            able = ", ".join(name for name, other in systems.items() if other.serve)
             raise ValueError(
                 f"{system.id} has no parameter servers; allowed: none, or one of the systems that "
                 f"train with them: {able}"
@@ -219,7 +219,7 @@ def entry_id(
     system: str, variant: str | None, parallel: Parallel | None, servers: Servers | None
 ) -> str:
     """What names an entry in paths and tables: "system" or "system+variant+stages-7-1"."""
-    more = [one.name for one in (parallel, servers) if one]
+    more = [each.name for each in (parallel, servers) if each]
     return "+".join([system, *filter(None, [variant]), *more])
 
 
@@ -370,8 +370,8 @@ class Suite(Measured):
         if workload is None:
             return unit
         if unit is not None and unit not in workload.units:
-            meant = did_you_mean(unit, workload.units)
-            raise ValueError(f"allowed: {', '.join(workload.units)}{meant}")
+            allowed = f"{', '.join(workload.units)}{did_you_mean(unit, workload.units)}"
+            raise ValueError(f"allowed: {allowed}")
         return unit or workload.usual_unit
 
     @field_validator("batch_size")

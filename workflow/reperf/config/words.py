@@ -32,8 +32,8 @@ MONTH_IN_SECONDS = 30 * 24 * 3600
 def _number_or_largest(size: Any) -> Any:  # noqa: ANN401 - raw YAML
     if size == LARGEST or (type(size) is int and 1 <= size <= MOST_SAMPLES):
         return size
-    meant = did_you_mean(size, [LARGEST])
-    raise ValueError(f"allowed: a whole number, 1 to {MOST_SAMPLES:,}, or {LARGEST}{meant}")
+    allowed = f"a whole number, 1 to {MOST_SAMPLES:,}, or {LARGEST}"
+    raise ValueError(f"allowed: {allowed}{did_you_mean(size, [LARGEST])}")
 
 
 def distinct(items: tuple[Named, ...]) -> tuple[Named, ...]:
@@ -42,7 +42,7 @@ def distinct(items: tuple[Named, ...]) -> tuple[Named, ...]:
     Raises:
         ValueError: names the first that does.
     """
-    names = (one if isinstance(one, str) else getattr(one, "id", None) or one.name for one in items)
+    names = (str(getattr(item, "id", None) or getattr(item, "name", item)) for item in items)
     for name, times in Counter(names).items():
         if times > 1:
             raise ValueError(f"{name} appears twice; allowed: each once")

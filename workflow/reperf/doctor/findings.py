@@ -132,7 +132,11 @@ def _judge_of_build(survey: Survey, build: str) -> Judge:
     compiling: dict[Device, set[str]] = defaultdict(set)
     for run in survey.report.run_of_each_entry():
         varied = load_systems()[run.system].varied(run.variant)
-        if run.variant and build_of(run).id == build and any(one.compiles for one in varied):
+        if (
+            run.variant
+            and build_of(run).id == build
+            and any(variant.compiles for variant in varied)
+        ):
             compiling[run.device].add(run.variant)
     usual = _most_common(survey, partial(_installed, build=build))
     return partial(_judge_build, build=build, recipe=recipe, usual=usual, compiling=compiling)

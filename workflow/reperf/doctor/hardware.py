@@ -77,7 +77,7 @@ def readings(root: Path = Path("/")) -> dict[str, Verdict]:
     ]
     allowed, possible = min(kilohertz, default=(None, None))
     memory = psutil.virtual_memory()
-    found = {
+    known = {
         "CPU governor": _expected(governors, "performance") if governors else None,
         "CPU clock": _share(allowed and allowed // 1000, possible and possible // 1000, "MHz"),
         "CPU quota": _share(_quota(root), cores(), "CPUs"),
@@ -86,8 +86,8 @@ def readings(root: Path = Path("/")) -> dict[str, Verdict]:
     }
     memory_disk = Path("/dev/shm")
     if memory_disk.exists():
-        found["shared memory"] = _room(shutil.disk_usage(memory_disk).free, LEAST_SHARED_MEMORY)
-    return {check: _verdict(check, reading) for check, reading in found.items() if reading}
+        known["shared memory"] = _room(shutil.disk_usage(memory_disk).free, LEAST_SHARED_MEMORY)
+    return {check: _verdict(check, reading) for check, reading in known.items() if reading}
 
 
 def _verdict(check: str, reading: Reading) -> Verdict:
@@ -121,8 +121,8 @@ def settings(root: Path = Path("/")) -> dict[str, str]:
     Args:
         root: the folder that holds sys/ and proc/.
     """
-    found = {name: _word(root / path) for name, path in _SETTINGS.items()}
-    return {name: value for name, value in found.items() if value}
+    values = {name: _word(root / path) for name, path in _SETTINGS.items()}
+    return {name: value for name, value in values.items() if value}
 
 
 def disk_free(folder: Path) -> int | None:
@@ -217,7 +217,7 @@ def _others() -> Reading:
     time.sleep(SAMPLE_SECONDS)
     percents = [(_percent(process), process) for process in others]
     busy = sorted((pair for pair in percents if pair[0] >= BUSY_PERCENT), key=lambda pair: -pair[0])
-    shown = [f"{one.info['name']} ({one.pid}) {percent:.0f} %" for percent, one in busy]
+    shown = [f"{process.info['name']} ({process.pid}) {percent:.0f} %" for percent, process in busy]
     if len(shown) > SHOWN_PROCESSES:
         shown[SHOWN_PROCESSES:] = [f"{len(shown) - SHOWN_PROCESSES} more"]
     load = psutil.getloadavg()[0]

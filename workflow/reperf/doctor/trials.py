@@ -42,7 +42,7 @@ def runs_to_try(report: Report) -> dict[str, Run]:
 
 
 def _backend_of(run: Run) -> str | None:
-    """What a run's framework is tried by, as trainers/trial.py is told of it."""
+    """The backend by which a run's framework is tried; None for programs of their own."""
     return load_systems()[run.system].named(run.workload).get("backend")
 
 

@@ -118,7 +118,7 @@ class Variant(Model):
         None, description="why nothing that can be installed does it, although a report printed it"
     )
     excludes: tuple[str, ...] = Field(
-        (), description="variants that do not go with it; said by one of the two"
+        (), description="variants that do not go with it; named by one of the two"
     )
     pipelines: Pipelines | None = Field(
         None, description="by which it can train; left out: as the system"
@@ -255,7 +255,7 @@ class System(Model):
         for name, variant in self.variants.items():
             for other in variant.excludes:
                 if other not in self.variants or other == name:
-                    allowed = ", ".join(one for one in self.variants if one != name) or "none"
+                    allowed = ", ".join(each for each in self.variants if each != name) or "none"
                     raise ValueError(f"variants.{name}.excludes: got {other!r}; allowed: {allowed}")
         for workload, can in self.workloads.items():
             if workload not in load_workloads():
@@ -470,8 +470,8 @@ class System(Model):
             precision: one that the system trains in on CPUs.
             flags: the CPU's, as /proc/cpuinfo names them; none where they are not known.
         """
-        asked: Any = AMP["cpu"] if precision == "amp" else precision
-        needed = (self.processors or self.host.processors).get(asked, ())
+        computed_in: Any = AMP["cpu"] if precision == "amp" else precision
+        needed = (self.processors or self.host.processors).get(computed_in, ())
         lacking = ", ".join(flag for flag in needed if flag not in flags)
         if not flags or not lacking:
             return None

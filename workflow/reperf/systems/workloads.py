@@ -131,14 +131,15 @@ class Workload(Model):
                 none of them has one, by their keys.
         """
         whole = self.default_shape | shape
-        others = {key: whole[key] for key, one in self.shape.items() if whole[key] != one.default}
+        usual = self.default_shape
+        others = {key: value for key, value in whole.items() if value != usual[key]}
         if not others:
             return self.title
         labels = [
             label.format(value) for key, value in others.items() if (label := self.shape[key].label)
         ]
-        said = labels or [f"{key.replace('_', ' ')} {value}" for key, value in others.items()]
-        return f"{self.family or self.title} ({', '.join(said)})"
+        words = labels or [f"{key.replace('_', ' ')} {value}" for key, value in others.items()]
+        return f"{self.family or self.title} ({', '.join(words)})"
 
     def shape_of(self, given: Mapping[str, Any]) -> Shape:
         """A whole shape: the given values, and defaults for the rest.
@@ -187,7 +188,8 @@ class Workload(Model):
         """The recipe's module, which says how many parameters the workload's file says.
 
         Raises:
-            ReperfError: it cannot be imported, lacks a part of the interface, or says another one.
+            ReperfError: it cannot be imported, lacks a part of the interface, or makes another
+                number of parameters.
         """
         try:
             module = import_module(f"trainers.recipes.{self.recipe_name}")
