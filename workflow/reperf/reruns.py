@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 from reperf.building.work_folder import wait_for_steps
 from reperf.config import Report, Run, load_report
@@ -42,20 +41,18 @@ def planned_runs(configfiles: Sequence[Path]) -> list[Run]:
 def failed_runs(runs: Iterable[Run]) -> list[Run]:
     """Those of a report's runs that have ended, and that another try might still measure."""
     runs = list(runs)
-    rows = measured_rows(runs)
-
-    def has_failed(run: Run) -> bool:
-        row = rows.get(str(run.log))
-        return bool(fault_of_runs([str(run.folder)])) if row is None else row.status not in FINAL
-
-    return [run for run in runs if has_failed(run)]
-
-
-def measured_rows(runs: Iterable[Run]) -> dict[str, Any]:
-    """Log -> its row in the tables of measurements, as a named tuple, of those that are there."""
     tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
     measured = [read_measurements(table) for table in tables if table.exists()]
-    return {row.log: row for table in measured for row in table.itertuples() if row.source == ""}
+    own = [table[table["source"] == ""] for table in measured]
+    logs = {
+        log: status for one in own for log, status in zip(one["log"], one["status"], strict=True)
+    }
+
+    def has_failed(run: Run) -> bool:
+        status = logs.get(str(run.log))
+        return bool(fault_of_runs([str(run.folder)])) if status is None else status not in FINAL
+
+    return [run for run in runs if has_failed(run)]
 
 
 def failed_searches(runs: Iterable[Run]) -> list[str]:

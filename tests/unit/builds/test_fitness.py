@@ -216,11 +216,6 @@ def test_a_precision_that_a_gpu_lacks_is_unsupported_there(precision, seen):
     assert resolve(load_report(report)).left_out() == ""
 
 
-def test_a_lock_that_a_system_has_not_is_one_line():
-    with refused_in_one_line("x: hardware: locks.mxnet: got volta; allowed: cuda"):
-        load_report(SMALL | {"hardware": {"locks": {"mxnet": "volta"}}}, "x")
-
-
 @pytest.mark.parametrize(
     ("device", "there", "found"),
     [

@@ -23,6 +23,7 @@ from reperf.doctor.screen import show
 from reperf.measuring.measure import Measurement
 from reperf.plans.plan_files import ReportPlan
 from reperf.records.diagnosis import Finding
+from reperf.tables import MEASUREMENTS, write_table
 from rich.console import Console
 
 from tests.helpers.written_probes import diagnosis
@@ -177,6 +178,11 @@ def test_runs_are_paths_in_a_pipe_and_a_table_in_a_terminal(folder, monkeypatch,
     assert capsys.readouterr().out == f"{path}\n"
     assert call("runs", "--repeat", "1") == 0
     assert re.search(r"one/pytorch/1n1g/1 +not measured", capsys.readouterr().out)
+    measured = dict.fromkeys(MEASUREMENTS) | {"log": "results/runs/one/pytorch/1n1g/1/train.log"}
+    measured |= {"status": "ok", "throughput": 1234.5, "unit": "images/s"}
+    write_table(Path("results/suites/one/measurements.csv"), [measured], MEASUREMENTS)
+    assert call("runs", "--repeat", "1") == 0
+    assert re.search(r"one/pytorch/1n1g/1 +ok +1,234.50 images/s", capsys.readouterr().out)
 
 
 def test_an_object_of_json_holds_no_number_that_json_lacks():

@@ -3,6 +3,7 @@
 import argparse
 import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reperf.commands import ask_for_files, count
@@ -83,16 +84,20 @@ def _show(runs: "list[Run]") -> None:
     from rich.markup import escape  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
 
+    from reperf.layout import tables_of  # noqa: PLC0415
     from reperf.printed import number  # noqa: PLC0415
-    from reperf.reruns import measured_rows  # noqa: PLC0415
+    from reperf.tables import read_measurements  # noqa: PLC0415
 
-    rows = measured_rows(runs)
+    tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
+    measured = (read_measurements(table) for table in tables if table.exists())
+    rows = {row.log: row for table in measured for row in table.itertuples()}
     table = Table("run", "status", "throughput", "reason", box=None, pad_edge=False)
     for run in runs:
         name, row = "/".join(run.folder.parts[2:]), rows.get(str(run.log))
         values = [name, "not measured", "", ""]
         if row:
-            values = [name, row.status, f"{number(row.throughput)} {row.unit}", row.reason]
+            throughput = f"{number(row.throughput)} {row.unit}" if row.status == "ok" else ""
+            values = [name, row.status, throughput, row.reason]
         table.add_row(*(escape(printable(value)) for value in values))
     Console().print(table)
 
