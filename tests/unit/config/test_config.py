@@ -216,9 +216,6 @@ systems: [{system: paddlepaddle, variants: dali}], input: synthetic
   allowed: without dali
 systems: [{system: oneflow, variants: no-clip}]
   : systems.oneflow+no-clip: no-clip is no variant for resnet50; allowed: dynamic-loss-scale
-systems: [{system: pytorch, servers: {per_node: 1}}]
-  .systems.pytorch.servers: pytorch has no parameter servers; allowed: none, or one of the systems
-  that train with them: paddle-fleet, tensorflow-ps
 systems: [{system: pytorch, servers: {per_node: 0}}]
   .systems.pytorch.servers.per_node: got 0; allowed: a whole number, 1 to 14
 systems: [{system: fsdp, parallel: {shard: 2, micro_batches: 4}}]
@@ -232,8 +229,6 @@ systems: [{system: pytorch, parallel: {pipeline: [1, 1], shard: 2}}]
 systems: [{system: pytorch, parallel: {pipeline: [3, 1]}}]
   : systems.pytorch+stages-3-1.parallel: stages 3 + 1 needs 4 devices, not 1; allowed: a topology
   that fits
-systems: [{system: pytorch, parallel: {pipeline: [1, 1], micro_batches: 3}}], topologies: [1n2g]
-  : systems.pytorch+stages-1-1+micro-3.parallel.micro_batches: 3 of a batch
 """
 
 
@@ -468,6 +463,12 @@ def test_only_systems_that_read_image_folders_are_planned_with_them():
     able = {name for name, why in cells.items() if why is None}
     assert able == {"jax", "pytorch", "paddlepaddle"}
     assert cells["mxnet"] == "MXNet has no reader of image folders"
+
+
+def test_a_system_that_trains_without_servers_is_not_planned_with_them():
+    read = load_report(suite(systems=[{"system": "pytorch", "servers": {}}]) | {"device": "cpu"})
+    (cell,) = read.cells(read.suites[0])
+    assert cell.unsupported == "PyTorch has no parameter servers"
 
 
 def test_variants_are_part_of_a_name_which_their_order_does_not_change():

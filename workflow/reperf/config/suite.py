@@ -179,19 +179,6 @@ class Entry(Model):
             raise ValueError(f"{why}; allowed: one of them")
         return tuple(name for name in system.variants if name in variants)
 
-    @field_validator("servers")
-    @classmethod
-    def _trains_with_servers(cls, servers: Servers | None, info: ValidationInfo) -> Servers | None:
-        systems = load_systems()
-        system = systems.get(info.data.get("system", ""))
-        if servers is not None and system is not None and not system.serve:
-            able = ", ".join(name for name, other in systems.items() if other.serve)
-            raise ValueError(
-                f"{system.id} has no parameter servers; allowed: none, or one of the systems that "
-                f"train with them: {able}"
-            )
-        return servers
-
     @property
     def variant(self) -> str | None:
         """All of its variants in one name, such as "compile+no-clip"; None without one."""
@@ -437,20 +424,12 @@ class Suite(Measured):
 
     @model_validator(mode="after")
     def _parallel_fits(self) -> Self:
-        """Check that an entry's devices are those of a topology, and that its batch can be cut."""
+        """Check that an entry's devices are those of a topology."""
         sizes = [prod(topology_shape(topology)) for topology in self.topologies]
         for entry in self.entries:
-            if entry.parallel is None:
-                continue
-            reasons = [entry.parallel.why_not_on(size) for size in sizes]
-            if all(reasons):
+            reasons = [entry.parallel.why_not_on(size) for size in sizes] if entry.parallel else []
+            if reasons and all(reasons):
                 raise ValueError(
                     f"systems.{entry.id}.parallel: {reasons[0]}; allowed: a topology that fits"
-                )
-            parts, size = entry.parallel.micro_batches or 1, entry.batch_size or self.batch_size
-            if isinstance(size, int) and size % parts:
-                raise ValueError(
-                    f"systems.{entry.id}.parallel.micro_batches: {parts} of a batch of {size}; "
-                    f"allowed: what divides {size}"
                 )
         return self
