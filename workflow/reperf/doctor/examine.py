@@ -2,7 +2,6 @@
 
 import json
 import secrets
-import shutil
 import subprocess
 import sys
 import time
@@ -12,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -79,26 +79,26 @@ def _ask_all(
     nodes: Nodes, runs: Sequence[Run], tell: Callable[[str], None]
 ) -> tuple[NodeReport, ...]:
     """Ask the nodes that get jobs; they write into a folder that is removed afterwards."""
-    meeting, secret = Path(f".reperf-doctor-{secrets.token_hex(4)}"), secrets.token_hex()
+    secret = secrets.token_hex()
+    folder = Path.cwd()
+    with (
+        TemporaryDirectory(prefix=".reperf-doctor-", dir=folder) as meeting,
+        ThreadPoolExecutor(_AT_ONCE) as pool,
+    ):
+        Path(meeting, "caller").write_text(secret, encoding="utf-8")
 
-    def ask(node: str, why_not: str) -> NodeReport:
-        if why_not:
-            return NodeReport(node=node, offered=False, trouble=why_not)
-        request = Request(
-            node=node, folder=Path.cwd(), meeting=meeting, secret=secret, runs=tuple(runs)
-        )
-        return _ask(nodes.on(node), request)
+        def ask(node: str, why_not: str) -> NodeReport:
+            if why_not:
+                return NodeReport(node=node, offered=False, trouble=why_not)
+            request = Request(
+                node=node, folder=folder, meeting=Path(meeting), secret=secret, runs=tuple(runs)
+            )
+            return _ask(nodes.on(node), request)
 
-    meeting.mkdir()
-    try:
-        (meeting / "caller").write_text(secret, encoding="utf-8")
         why_not = nodes.why_not()
         builds = count(len(runs), "build")
         tell(f"looking at {count(len(why_not), 'node')}, starting {builds} on each")
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return tuple(pool.map(ask, why_not.keys(), why_not.values()))
-    finally:
-        shutil.rmtree(meeting, ignore_errors=True)
+        return tuple(pool.map(ask, why_not.keys(), why_not.values()))
 
 
 def _ask(start: Sequence[str], request: Request) -> NodeReport:

@@ -18,7 +18,7 @@ from typing import Any
 from reperf.builds import build_of
 from reperf.config import Report, Run
 from reperf.errors import ReperfError
-from reperf.plans.run_plan import RunPlan, plan_run
+from reperf.plans.run_plan import plan_run
 from reperf.records.diagnosis import Trial, trial_name
 from reperf.systems import TRAINERS, load_systems
 from reperf.training.places import Place, place_of
@@ -67,17 +67,11 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
     log.parent.mkdir(parents=True, exist_ok=True)
     trial = {"name": name, "build": build_of(run).id, "nodes": place.nodes, "log": str(log)}
     try:
-        alone = run.model_copy(update={"servers": None})  # a trial trains nothing
-        trouble = _launch(alone, place, _program(run), log)
+        ranks = _ranks(run, place, log)
     except ReperfError as error:
-        trouble = str(error)
+        return Trial(**trial, trouble=str(error))
     except OSError as error:  # the launcher is not there
-        trouble = f"{error.filename}: {error.strerror}"
-    ranks = _ranks(log) if not trouble else []
-    if not trouble and len(ranks) != run.world_size:
-        trouble = f"{len(ranks)} of {run.world_size} ranks reported"
-    if trouble:
-        return Trial(**trial, trouble=trouble)
+        return Trial(**trial, trouble=f"{error.filename}: {error.strerror}")
     return Trial(
         **trial,
         world_size=run.world_size,
@@ -96,9 +90,13 @@ def _means(rates: list[dict[str, float]]) -> dict[str, float]:
     return {dtype: fmean(rank[dtype] for rank in rates) for dtype in rates[0] if dtype in common}
 
 
-def _program(run: Run) -> list[str]:
-    """What a launcher starts to try the framework of a run."""
-    return [
+def _ranks(run: Run, place: Place, log: Path) -> list[dict[str, Any]]:
+    """Start the ranks, and return what each of them printed, in the order of ranks.
+
+    Raises:
+        ReperfError: they failed, took too long, or some of them printed nothing.
+    """
+    program = [
         os.path.relpath(_PROGRAM),
         f"--backend={_backend_of(run)}",
         f"--device={run.device}",
@@ -106,27 +104,17 @@ def _program(run: Run) -> list[str]:
         "--bytes",
         *(str(size * 10**6) for size in MEGABYTES),
     ]
-
-
-def _launch(run: Run, place: Place, program: list[str], log: Path) -> str:
-    """Start the ranks, and wait for their end; return what went wrong in one line, or ""."""
-    start = start_of(_plan(run), place, program)
-    outcome = start.launched(place, run, log=log, time_limit=TIME_LIMIT)
-    if outcome.exit_code == 0:
-        return ""
-    how = f"no end after {TIME_LIMIT} s" if outcome.timed_out else f"exit {outcome.exit_code}"
-    last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-1:]
-    return ": ".join([f"failed, {how}", *last])
-
-
-def _plan(run: Run) -> RunPlan:
-    return plan_run(run, window=(1, run.iterations), time_limit=TIME_LIMIT)
-
-
-def _ranks(log: Path) -> list[dict[str, Any]]:
-    """The line that each rank printed, in the order of ranks."""
+    alone = run.model_copy(update={"servers": None})  # a trial trains nothing
+    plan = plan_run(alone, window=(1, run.iterations), time_limit=TIME_LIMIT)
+    start = start_of(plan, place, program)
+    outcome = start.launched(place, alone, log=log, time_limit=TIME_LIMIT)
     lines = log.read_text(errors="replace").splitlines()
+    if outcome.exit_code != 0:
+        how = f"no end after {TIME_LIMIT} s" if outcome.timed_out else f"exit {outcome.exit_code}"
+        raise ReperfError(": ".join([f"failed, {how}", *list(filter(str.strip, lines))[-1:]]))
     ranks = [json.loads(line.partition(_MARK)[2]) for line in lines if _MARK in line]
+    if len(ranks) != run.world_size:
+        raise ReperfError(f"{len(ranks)} of {run.world_size} ranks reported")
     return sorted(ranks, key=lambda rank: rank["rank"])
 
 
