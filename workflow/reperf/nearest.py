@@ -1,4 +1,4 @@
-"""What somebody probably meant who wrote a word that is not allowed."""
+"""Suggestions for words that are not allowed: what the writer probably meant."""
 
 import re
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ _ALSO_CALLED = {
 
 
 def nearest(word: object, known: Iterable[str], *, close: float = CLOSE) -> str | None:
-    """The known word that is most like another one; None if none is like it."""
+    """The known word that is most like another word; None if no word is close enough."""
     if not isinstance(word, str) or len(word) > LONGEST:
         return None
     plain = _plain(word)

@@ -45,7 +45,7 @@ from reperf.systems import (
 from reperf.values import Name, Number, PlainPath
 
 FEWEST_LINES = 50
-"""In a window of trainers that keep their own time: between two of them lies 2 % of it."""
+"""Lines that trainers which keep their own time print in a window: one for each 2 % of it."""
 
 
 class Window(Model):
@@ -65,15 +65,16 @@ class Window(Model):
         return self.warmup + self.measured
 
     def lines(self, print_every: int) -> int:
-        """How often trainers that keep their own time print, so that windows can lie side by side.
+        """The iterations between two log lines of trainers that keep their own time.
 
-        These begin and end with printed iterations, of which FEWEST_LINES shall lie in each.
+        Their windows begin and end with printed iterations, and should overlap as far as possible:
+        each window should have FEWEST_LINES.
 
         Args:
             print_every: iterations between two log lines, as asked for.
 
         Returns:
-            The same, or the largest of its divisors that prints so often; 1 if none does.
+            `print_every`, or its largest divisor that prints so often; 1 if none does.
         """
         most = min(print_every, max(1, self.measured // FEWEST_LINES))
         return next(every for every in range(most, 0, -1) if print_every % every == 0)
@@ -162,7 +163,7 @@ class Entry(Model):
     @field_validator("variants")
     @classmethod
     def _known_variants(cls, variants: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """Take them in the order of system.yaml, so that an entry has one name."""
+        """Sort them as in system.yaml, so that an entry has a single name."""
         system = load_systems().get(info.data.get("system", ""))
         if system is None:
             return variants

@@ -37,7 +37,7 @@ def _number_or_largest(size: Any) -> Any:  # noqa: ANN401 - raw YAML
 
 
 def distinct(items: tuple[Named, ...]) -> tuple[Named, ...]:
-    """The items themselves, words or what has an `id` or a name, if none appears twice.
+    """Return the items if no word, `id` or name appears twice.
 
     Raises:
         ValueError: names the first that does.

@@ -49,9 +49,9 @@ def examine(
     runs: dict[str, Run] = {}
     for run in report.run_of_each_entry():
         runs.setdefault(build_of(run).id, run)
-    builds = {name: build_of(run) for name, run in runs.items()}
     built = {
-        name: None if why_build(build) else build.recipe_digest for name, build in builds.items()
+        name: None if why_build(build_of(run)) else build_of(run).recipe_digest
+        for name, run in runs.items()
     }
     made = [run for name, run in runs.items() if built[name]]
     node_reports = _ask_all(nodes, made, tell)

@@ -25,7 +25,7 @@ WORKLOADS = ROOT / "workflow" / "workloads"
 
 Kind = Literal[KIND_NAMES]  # type: ignore[valid-type]  # their folders say it
 Shape = dict[str, int]
-"""Of a workload's samples and model, such as {"image_size": 224}."""
+"""The numbers of a workload's samples and model, such as {"image_size": 224}."""
 
 
 def written_shape(shape: Shape) -> str:
