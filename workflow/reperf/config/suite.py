@@ -288,9 +288,8 @@ class Suite(Measured):
     )
     batch_size: BatchSize | None = Field(
         None,
-        validate_default=True,
         description="samples per device and iteration; `largest`: as many as train, see "
-        "docs/measuring.md; only suites with `from` may leave it out",
+        "docs/measuring.md; left out: each of `systems` has its own",
     )
     batch_multiple: Number = Field(
         8, ge=1, le=MOST_SAMPLES, description="what the `largest` batch size is a multiple of"
@@ -361,15 +360,6 @@ class Suite(Measured):
             allowed = f"{', '.join(workload.units)}{did_you_mean(unit, workload.units)}"
             raise ValueError(f"allowed: {allowed}")
         return unit or workload.usual_unit
-
-    @field_validator("batch_size")
-    @classmethod
-    def _batch_size_is_known(
-        cls, batch_size: BatchSize | None, info: ValidationInfo
-    ) -> BatchSize | None:
-        if batch_size is None and not info.data.get("sources"):
-            raise PydanticCustomError("missing", "Field required")
-        return batch_size
 
     @field_validator("entries")
     @classmethod
