@@ -264,7 +264,6 @@ GPUS = {"nodes": 4, "gpus_per_node": 8}
 MEANT = [
     # A key that is mistyped, or stands elsewhere, or beside one that is missing.
     (report(repeat=3), "; did you mean repeats?"),
-    (report(systems="alll"), "systems: got 'alll'; allowed: all, or systems by their names; did"),
     (report(thread_per_device=3), "; did you mean threads_per_device?"),
     (suite(precison="fp32"), "; did you mean precision?"),
     (report(embedded_on_gpus=True), "; embedded_on_gpus stands under data"),

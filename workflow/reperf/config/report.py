@@ -15,7 +15,6 @@ from reperf.config.suite import (
     EntryOrName,
     Measured,
     Suite,
-    all_or_named,
     chosen_systems,
 )
 from reperf.config.words import (
@@ -94,7 +93,7 @@ class Report(Measured):
     cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
     systems: Annotated[
         tuple[EntryOrName, ...],
-        BeforeValidator(all_or_named, json_schema_input_type=str | list[str | Entry]),
+        BeforeValidator(chosen_systems, json_schema_input_type=str | list[str | Entry]),
     ] = Field(
         (),
         description="systems for every suite that runs any, instead of those it names; "

@@ -33,7 +33,7 @@ from reperf.config.words import (
 )
 from reperf.faults import Model
 from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
-from reperf.nearest import did_you_mean, nearest
+from reperf.nearest import did_you_mean
 from reperf.systems import (
     BuildKind,
     Device,
@@ -225,13 +225,6 @@ def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
     if systems in ("all", ["all"]):
         return list(load_systems())
     return [systems] if isinstance(systems, str) else systems
-
-
-def all_or_named(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
-    """The same, unless `all` is mistyped."""
-    if systems != "all" and nearest(systems, ["all", *load_systems()]) == "all":
-        raise ValueError("allowed: all, or systems by their names; did you mean all?")
-    return chosen_systems(systems)
 
 
 class LogSource(Model):
