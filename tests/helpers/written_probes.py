@@ -1,8 +1,8 @@
 """What nodes with GPUs would report to the doctor. Written by hand: no test machine has GPUs."""
 
 from reperf.config import Report, load_report
-from reperf.doctor.findings import GPU_ADVICE, NODE_ADVICE, find
-from reperf.doctor.survey import Survey
+from reperf.doctor.findings import Survey, find
+from reperf.doctor.hardware import ADVICE
 from reperf.host import Gpu, Host
 from reperf.machine import resolve
 from reperf.records.diagnosis import (
@@ -10,9 +10,9 @@ from reperf.records.diagnosis import (
     EnvironmentState,
     NodeReport,
     Probe,
-    Reading,
     Transfer,
     Trial,
+    Verdict,
 )
 
 GIB = 2**30
@@ -21,7 +21,6 @@ RECIPE = "ab" * 32
 NODES = ("node1", "node2", "node3", "node4")
 
 GPU_NAME = "NVIDIA A100-SXM4-80GB"
-GPU = {check: Reading(what="well") for check in GPU_ADVICE}
 HOST = Host(
     hostname="somewhere",
     cpu="AMD EPYC 7742 64-Core Processor",
@@ -46,8 +45,7 @@ PROBE = Probe(
     shared_trouble="",
     disk_free=5000 * GIB,
     settings={"SMT": "0"},
-    readings={check: Reading(what="well") for check in NODE_ADVICE},
-    gpus=(GPU,) * 8,
+    readings={check: Verdict("ok", "well") for check in ADVICE},
     ports=(200.0,) * 4,
     environments={BUILD: ENVIRONMENT},
 )
@@ -116,22 +114,16 @@ def diagnosis(*ill: Probe, trials: tuple[Trial, ...] = TRIALS) -> Diagnosis:
         profile="slurm",
         configfile="config.yaml",
         made="2026-11-21T08:15:02+00:00",
-        findings=find(four),
+        findings=tuple(find(four)),
         node_reports=four.node_reports,
         trials=four.trials,
     )
 
 
-def with_reading(check: str, what: str | None = None) -> Probe:
+def with_reading(check: str, what: str | None = None, level: str = "warning") -> Probe:
     """A node one of whose readings is not fine, or unknown."""
     readings = {name: reading for name, reading in PROBE.readings.items() if name != check}
-    return probe(readings=readings | ({check: Reading(what=what, fine=False)} if what else {}))
-
-
-def with_gpu(check: str, what: str) -> Probe:
-    """A node of whose GPU 5 a reading is not fine."""
-    ill = {check: Reading(what=what, fine=False)}
-    return probe(gpus=(*PROBE.gpus[:5], GPU | ill, *PROBE.gpus[6:]))
+    return probe(readings=readings | ({check: Verdict(level, what)} if what else {}))
 
 
 def with_host(**changes: object) -> Probe:

@@ -52,7 +52,7 @@ def test_nodes_that_are_well_are_all_named_and_reach_each_other(benchmark):
     nodes = benchmark.cluster.nodes
     for check in ("answer", "work folder", "clock", "build stand-in"):
         assert of_check(kept, check) == [("ok", nodes)]
-    assert of_check(kept, "GPUs") == [("not there", nodes)]
+    assert of_check(kept, "all else") == [("not there", nodes)]
     assert [one["probe"]["host"]["hostname"] for one in kept["node_reports"]] == nodes
     *alone, talked = kept["trials"]
     assert [(one["nodes"], one["trouble"]) for one in alone] == [([node], "") for node in nodes]

@@ -8,7 +8,7 @@ from reperf.cli import main
 from reperf.errors import ReperfError
 from reperf.systems import ROOT
 from reperf.text import printable
-from reperf.written import LARGEST, read_written
+from reperf.written import read_written
 
 from tests.helpers.refusal import refused_in_one_line
 
@@ -32,13 +32,11 @@ FAULTS = {
     "a key twice in JSON": ('{"a": {"b": 1, "b": 2}}', "'b' appears twice; allowed: each key once"),
     "a key twice in what is repeated": ("a: &a {x: 1, x: 2}\nb: *a", "'x' appears twice"),
     "a list as a key": ("? [a]\n: 3", "line 1: a list or mapping as a key; allowed: text"),
-    "many bytes": ("a" * (LARGEST + 1), f"is too large; allowed: up to {LARGEST} bytes"),
     "a list of itself": ("a: &a [*a]", "is not YAML: line 1: found unconstructable recursive"),
     "deep braces": ("{a: " * 3000 + "}" * 3000, "is nested too deep"),
     "very deep JSON": ("[" * 100_000 + "]" * 100_000, "is nested too deep"),
-    "many digits": ("repeats: " + "9" * 200_000, "line 1: a number of 200000 characters"),
-    "many hexadecimal digits": ("a: 0x" + "f" * 200_000, "line 1: a number of 200002 characters"),
-    "many digits of base 60": ("a: 1" + ":1" * 99_999, "line 1: a number of 199999 characters"),
+    "many digits": ("repeats: " + "9" * 200_000, "is not YAML: Exceeds the limit (4300 digits)"),
+    "many digits of base 60": ("a: 1" + ":1" * 99_999, f"line 1: 1{':1' * 39}:; allowed: a number"),
     "merged text": ("a: &a x\nb: {<<: *a}", "is not YAML: line 1: while constructing a mapping"),
     "a date": ("title: 2024-01-01", "line 1: 2024-01-01; allowed: a number without a leading 0"),
     "no month": ("title: 2024-13-45", "line 1: 2024-13-45; allowed: a number without"),
@@ -67,9 +65,9 @@ FAULTS = {
     "a key that is not closed": ("a: [1", "is not YAML: line "),
     "an unknown name": ("a: *b", "is not YAML: line 1: found undefined alias; allowed: *name "),
     "a NUL": ("title: a\0b", "is not YAML: unacceptable character #x0000"),
-    "Latin 1": ("title: caf\u00e9".encode("latin-1"), "is not UTF-8: byte 10 is 233"),
-    "UTF-16": ("title: a".encode("utf-16"), "is not UTF-8: byte 0 is 255"),
-    "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8: byte 0 is 137"),
+    "Latin 1": ("title: caf\u00e9".encode("latin-1"), "is not UTF-8: byte 10: "),
+    "UTF-16": ("title: a".encode("utf-16"), "is not UTF-8: byte 0: "),
+    "a picture": (b"\x89PNG\r\n\x1a\n\0\0", "is not UTF-8: byte 0: "),
 }
 
 
@@ -144,5 +142,5 @@ def test_the_doctor_reads_a_report_in_the_same_way(tmp_path: Path, capsys: pytes
     text = (ROOT / "config.yaml").read_text(encoding="utf-8")
     report.write_text(f"{text}\nrepeats: 9\n", encoding="utf-8")
     assert main(["doctor", "--configfile", str(report)]) != 0
-    (line,) = capsys.readouterr().err.splitlines()
+    _, line = capsys.readouterr().err.splitlines()
     assert line.startswith(f"reperf: {report}: 'repeats' appears twice, in lines ")

@@ -1,11 +1,13 @@
 """Measure logs, check archives, examine machines and plan reports: all but the runs themselves."""
 
 import argparse
+import errno
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, redirect_stdout, suppress
-from typing import NoReturn, TextIO, TypeVar
+from collections.abc import Sequence
+from contextlib import suppress
+from io import TextIOWrapper
+from typing import NoReturn
 
 from reperf import __version__
 from reperf.errors import ReperfError
@@ -16,10 +18,10 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C: the one a shell gives a program that SIGINT ended."""
 WRONG_ARGUMENTS = 2
 """Exit status after arguments that no command takes: argparse's."""
+OF_ARCHIVES = ("verify", "rebuild", "sign")
+"""The actions of `archive`, which people type as commands."""
 NOBODY_READS = 141
 """Exit status when `head` and the like have read enough: the one a shell gives after SIGPIPE."""
-
-Done = TypeVar("Done")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -29,26 +31,47 @@ def main(arguments: Sequence[str] | None = None) -> int:
         The exit status: 0 success, 1 a ReperfError, WRONG_ARGUMENTS, INTERRUPTED, NOBODY_READS, or
         the command's own.
     """
+    if sys.stderr is None:  # closed by the caller; print() would take standard output instead
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     try:
-        with _output():
-            return _run(arguments)
+        return _run_and_flush(arguments)
     except ReperfError as error:
-        with suppress(OSError):  # there is nobody left to tell
-            print(f"reperf: {error}", file=sys.stderr)
-        return 1
+        message = str(error)
     except ModuleNotFoundError as error:
         if str(error.name).startswith("reperf"):
             raise
-        print(
-            f"reperf: {error.name} is not installed; install reperf[report], which draws, writes "
-            "pages and checks archives, or reperf[workflow], which also runs benchmarks",
-            file=sys.stderr,
+        message = (
+            f"{error.name} is not installed; install reperf[report], which draws, writes pages and "
+            "checks archives, or reperf[workflow], which also runs benchmarks"
         )
-        return 1
-    except _NobodyReads:
-        return NOBODY_READS
+    except OSError as error:
+        # No other file raises these without its name: it is standard output that takes no more.
+        if error.filename is not None or error.errno not in (errno.EPIPE, errno.ENOSPC):
+            raise
+        # Python would write the rest of the buffer at its end, and complain.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
+        if error.errno == errno.EPIPE:
+            return NOBODY_READS
+        message = f"standard output: cannot be written: {error.strerror}"
     except KeyboardInterrupt:
         return INTERRUPTED
+    with suppress(OSError):  # there is nobody left to tell
+        print(f"reperf: {message}", file=sys.stderr)
+    return 1
+
+
+def _run_and_flush(arguments: Sequence[str] | None) -> int:
+    if sys.stdout is None:
+        raise ReperfError("standard output: is closed; allowed: a terminal, a file or a pipe")
+    if isinstance(sys.stdout, TextIOWrapper):
+        # Characters that the terminal's encoding lacks are shown escaped.
+        sys.stdout.reconfigure(errors="backslashreplace")
+    try:
+        return _run(arguments)
+    finally:
+        sys.stdout.flush()
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -88,55 +111,6 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             known = list(map(str, action.choices))
-            allowed = f"allowed: {', '.join(known)}{did_you_mean(value, known)}"
+            meant = f"; did you mean archive {value}?" if value in OF_ARCHIVES else ""
+            allowed = f"allowed: {', '.join(known)}{meant or did_you_mean(value, known)}"
             raise argparse.ArgumentError(action, f"got {value!r}; {allowed}")
-
-
-class _NobodyReads(Exception):
-    """Standard output is a pipe, and its reader has gone."""
-
-
-class _Output:
-    """Standard output that takes any character, and tells its own faults from other files'."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        encoding = self._stream.encoding or "utf-8"
-        # Characters that the terminal's encoding lacks are shown escaped.
-        known = text.encode(encoding, "backslashreplace").decode(encoding)
-        return self._do(self._stream.write, known)
-
-    def flush(self) -> None:
-        self._do(self._stream.flush)
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
-
-    def _do(self, act: Callable[..., Done], *arguments: str) -> Done:
-        try:
-            return act(*arguments)
-        except OSError as error:
-            # Python would write the rest of the buffer at its end, and complain.
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, self._stream.fileno())
-            os.close(nowhere)
-            if isinstance(error, BrokenPipeError):
-                raise _NobodyReads from None
-            raise ReperfError(f"standard output: cannot be written: {error.strerror}") from None
-
-
-@contextmanager
-def _output() -> Iterator[None]:
-    """Send all that the block prints through _Output, to the last character."""
-    if sys.stderr is None:  # closed by the caller; print() would take standard output instead
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
-    if sys.stdout is None:
-        raise ReperfError("standard output: is closed; allowed: a terminal, a file or a pipe")
-    output = _Output(sys.stdout)
-    with redirect_stdout(output):
-        try:
-            yield
-        finally:
-            output.flush()

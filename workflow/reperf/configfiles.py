@@ -15,7 +15,7 @@ DEFAULT = Path("config.yaml")
 
 
 def read_report(files: Sequence[Path]) -> tuple[Report, str]:
-    """Read the report that Snakemake makes of the files behind its --configfile.
+    """Read the report that Snakemake makes of the files after --configfile.
 
     Returns:
         The report, and its files as messages name them.
@@ -62,8 +62,8 @@ def _profile_file(profile: str) -> Path:
     for folder in (Path(profile), ROOT / profile):
         if (folder / "config.yaml").is_file():
             return folder / "config.yaml"
-    known = [path.parent.name for path in sorted(ROOT.glob("*/config.yaml"))]
-    allowed = ", ".join([*known, "none for this machine"])
+    profiles = [path.parent.name for path in sorted(ROOT.glob("*/config.yaml"))]
+    allowed = ", ".join([*profiles, "none for this machine"])
     raise ReperfError(f"profile {profile}: not there; allowed: {allowed}")
 
 

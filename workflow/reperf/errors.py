@@ -27,7 +27,7 @@ class ReperfError(Exception):
 
 @contextmanager
 def faults_of(file: PurePath | str) -> Iterator[None]:
-    """Name a file in what the block says is wrong: its content is at fault."""
+    """Put a file's name in front of errors that the block raises about its content."""
     try:
         yield
     except ReperfError as error:
@@ -44,7 +44,7 @@ def one_line_errors() -> Iterator[None]:
 
 
 def or_end(input_function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
-    """An input function of a rule that ends the call, in one line, where it fails.
+    """Wrap a rule's input function, so that its failure ends the call with one line.
 
     Where an output is there already, Snakemake 9 takes the failure for a rule that does not exist,
     and says that there is nothing to be done.

@@ -1,19 +1,19 @@
-"""What is wrong with a file that people write, in one line and in their words.
+"""Turns the first error that pydantic finds in a file into one line for people who write YAML.
 
-pydantic finds the fault. The line says it in the words of `ALLOWED`, and completes them by the JSON
-Schema of the file's model, which knows ranges, keys and what each key is for.
+The words come from `ALLOWED`; ranges, keys and purposes come from the JSON Schema of the model.
 """
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
-from reperf.nearest import CLOSE, did_you_mean, nearest
+from reperf.nearest import CLOSE, did_you_mean, nearest, of_topology
+from reperf.values import SAID_OF, TOPOLOGY
 
 Checked = TypeVar("Checked", bound=BaseModel)
 Node = dict[str, Any]
@@ -38,23 +38,12 @@ ALLOWED = {
     "string_pattern_mismatch": "text that matches {pattern}",
     "string_too_long": "up to {max_length} characters",
     "string_type": "text{what}",
-    "too_long": "up to {max_length} items",
     "too_short": "at least one item",
     "tuple_type": "a list{items}",
 }
 """A type of pydantic's errors -> what is allowed, for people who write YAML and no Python."""
 _OF_NUMBERS = re.compile("int_|float_|greater_|less_")
 """How the other types begin that say what `finite_number` does."""
-
-
-def _no_number(value: Any) -> Any:  # noqa: ANN401 - raw YAML
-    if value in (0, 1, "0", "1") and not isinstance(value, bool):
-        raise PydanticCustomError("bool_type", "")  # ALLOWED says it
-    return value
-
-
-YesOrNo = Annotated[bool, BeforeValidator(_no_number)]
-"""What YAML reads as true or false; text may say it, as Snakemake's --config does."""
 
 
 class Model(BaseModel):
@@ -88,27 +77,26 @@ def first_fault(error: ValidationError, model: type[BaseModel], content: Any) ->
         model: what `content` was checked against.
         content: the parsed YAML or JSON.
     """
-    faults, schema = error.errors(include_url=False), _Schema(model.model_json_schema())
-    fault, *beside = [one for one in faults if one["loc"][:-1] == faults[0]["loc"][:-1]]
-    missing = [str(one["loc"][-1]) for one in (fault, *beside) if one["type"] == "missing"]
-    # An unknown key says more than the one that is missing because of it.
-    unknown = [one for one in (fault, *beside) if one["type"] == "extra_forbidden"]
-    if fault["type"] == "missing" and unknown:
-        fault = unknown[0]
+    errors, schema = error.errors(include_url=False), _Schema(model.model_json_schema())
+    in_same_mapping = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
+    missing = [str(each["loc"][-1]) for each in in_same_mapping if each["type"] == "missing"]
+    unknown = [each for each in in_same_mapping if each["type"] == "extra_forbidden"]
+    # An unknown key says more than the key that is missing because of it.
+    fault = unknown[0] if errors[0]["type"] == "missing" and unknown else errors[0]
     place, value = cut(_place(content, fault["loc"])), fault["input"]
     if fault["type"] == "missing":
-        said = f"is missing{schema.words(fault['loc'])['what']}"
+        message = f"is missing{schema.words(fault['loc'])['what']}"
     elif fault["type"] == "extra_forbidden":
-        said = _of_unknown_key(fault["loc"], schema, missing)
+        message = _of_unknown_key(fault["loc"], schema, missing)
     else:
-        said = _message(fault, schema)
+        message = _message(fault, schema)
         if not isinstance(value, dict | list | tuple):
-            said = f"got {shown(value)}; {said}"
-        elif fault["type"] not in ("too_short", "too_long") and said.startswith("allowed:"):
+            message = f"got {shown(value)}; {message}"
+        elif fault["type"] != "too_short" and message.startswith("allowed:"):
             # What is in it is not shown: its place says enough.
-            found = "mapping" if isinstance(value, dict) else "list"
-            said = f"got {'a' if value else 'an empty'} {found}; {said}"
-    return f"{place}: {said}" if place else said
+            kind = "mapping" if isinstance(value, dict) else "list"
+            message = f"got {'a' if value else 'an empty'} {kind}; {message}"
+    return f"{place}: {message}" if place else message
 
 
 def _place(content: Any, location: Place) -> str:  # noqa: ANN401
@@ -140,10 +128,14 @@ def _message(fault: ErrorDetails, schema: "_Schema") -> str:
     kind = "finite_number" if _OF_NUMBERS.match(kind) else kind
     if kind == "string_type" and isinstance(value, int | float):
         return "allowed: text, in quotes where YAML reads a number, true or false"
+    if kind == "string_pattern_mismatch" and context["pattern"] in SAID_OF:
+        meant = of_topology(value) if context["pattern"] == TOPOLOGY else ""
+        return f"allowed: {SAID_OF[context['pattern']]}{meant}"
     if kind in ALLOWED:
-        said = f"allowed: {ALLOWED[kind].format(**schema.words(fault['loc']), **context)}"
-        meant = kind == "tuple_type" and isinstance(value, str) and "mappings" not in said
-        return f"{said}; did you mean [{cut(value)}]?" if meant else said
+        allowed = f"allowed: {ALLOWED[kind].format(**schema.words(fault['loc']), **context)}"
+        if kind == "tuple_type" and isinstance(value, str) and "mappings" not in allowed:
+            allowed += f"; did you mean [{cut(value)}]?"
+        return allowed
     message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
     if kind == "literal_error":
         message += did_you_mean(value, re.findall(r"'([^']*)'", context["expected"]))
@@ -155,18 +147,20 @@ def _of_unknown_key(location: Place, schema: "_Schema", missing: Sequence[str]) 
     *around, key = location
     allowed = schema.keys(schema.at(tuple(around)))
     lacks = f"missing: {', '.join(missing)}; " if missing else ""
-    said = f"unknown key; {lacks}allowed: {_listed(allowed)}"
+    message = f"unknown key; {lacks}allowed: {_listed(allowed)}"
     here = tuple(step for step in around if isinstance(step, str))
     elsewhere = [place for place in schema.places_of(str(key)) if place != here]
     close = LIKE_MISSING if missing else LIKE_ALLOWED if elsewhere else CLOSE
     if meant := nearest(key, missing or allowed, close=close):
-        return f"{said}; did you mean {meant}?"
+        return f"{message}; did you mean {meant}?"
     if not elsewhere:
-        return f"{said}; did you mean {missing[0]}?" if len(missing) == 1 else said
+        return f"{message}; did you mean {missing[0]}?" if len(missing) == 1 else message
     below = [place for place in elsewhere if place[: len(here)] == here] or elsewhere
     shortest = [".".join(place) for place in below if len(place) == min(map(len, below))]
-    names = dict.fromkeys(f"under {one}" if one else "at the top of the file" for one in shortest)
-    return f"{said}; {key} stands {' or '.join(names)}"
+    names = dict.fromkeys(
+        f"under {name}" if name else "at the top of the file" for name in shortest
+    )
+    return f"{message}; {key} stands {' or '.join(names)}"
 
 
 class _Schema:
@@ -177,13 +171,13 @@ class _Schema:
 
     def forms(self, node: Node) -> Iterator[Node]:
         """What a part of the schema refers to, or each of what it may be."""
-        inner = [one for key in ("anyOf", "oneOf", "allOf") for one in node.get(key, ())]
+        inner = [form for key in ("anyOf", "oneOf", "allOf") for form in node.get(key, ())]
         if "$ref" in node:
             inner.append(self._whole["$defs"][node["$ref"].rpartition("/")[2]])
         if not inner:
             yield node
-        for one in inner:
-            yield from self.forms(one)
+        for form in inner:
+            yield from self.forms(form)
 
     def inside(self, node: Node) -> Iterator[tuple[str, Node]]:
         """What stands in a mapping or a list: each key, or "" for any other, and its schema."""

@@ -53,8 +53,6 @@ FIGURE_SUFFIXES = ("svg", "png")
 FIGURES = "figures/{suite}"
 """The beginning of the names of a suite's figures."""
 
-PUBLISHED_FIGURES = "figures/published"
-
 ARCHIVE = "archive/{suite}.zip"
 
 PUBLISHED = ROOT / "data" / "published"

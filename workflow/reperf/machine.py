@@ -20,8 +20,7 @@ from reperf.builds.engines import engine_called, engine_here
 from reperf.builds.fitness import fit_lock, why_not_computed, why_unfit
 from reperf.builds.image_build import check_image
 from reperf.config import Container, Report, Run, topology_shape
-from reperf.config.engine import ENGINES
-from reperf.config.known_hardware import Hardware
+from reperf.config.site import ENGINES, Hardware
 from reperf.config.words import LARGEST
 from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError

@@ -1,4 +1,4 @@
-"""What somebody probably meant who wrote a word that is not allowed."""
+"""Suggestions for words that are not allowed: what the writer probably meant."""
 
 import re
 from collections.abc import Iterable
@@ -28,24 +28,24 @@ _ALSO_CALLED = {
 
 
 def nearest(word: object, known: Iterable[str], *, close: float = CLOSE) -> str | None:
-    """The known word that is most like another one; None if none is like it."""
+    """The known word that is most like another word; None if no word is close enough."""
     if not isinstance(word, str) or len(word) > LONGEST:
         return None
     plain = _plain(word)
-    of_plain = {_plain(one): one for one in known}
-    if found := of_plain.get(plain) or of_plain.get(_ALSO_CALLED.get(plain, "")):
-        return found
+    of_plain = {_plain(candidate): candidate for candidate in known}
+    if exact := of_plain.get(plain) or of_plain.get(_ALSO_CALLED.get(plain, "")):
+        return exact
     like = get_close_matches(plain, of_plain, n=1, cutoff=close)
     if len(plain) >= _SHORTEST and not like:
-        begins = (one for one in of_plain if one.startswith(plain) or plain.startswith(one))
+        begins = (name for name in of_plain if name.startswith(plain) or plain.startswith(name))
         like = sorted(begins, key=len)[:1]
     return of_plain[like[0]] if like else None
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
     """The end of a refusal: "; did you mean pytorch?", or nothing if no known word is like it."""
-    found = nearest(word, known)
-    return f"; did you mean {found}?" if found else ""
+    candidate = nearest(word, known)
+    return f"; did you mean {candidate}?" if candidate else ""
 
 
 def of_topology(word: str) -> str:

@@ -2,14 +2,18 @@
 
 import re
 import unicodedata
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, Strict, WithJsonSchema
+from pydantic import AfterValidator, Field, Strict
 
-NAME = re.compile(r"[a-z0-9][a-z0-9.-]*")
-TOPOLOGY = re.compile(r"([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g")
+NAME = r"^[a-z0-9][a-z0-9.-]*$"
+TOPOLOGY = r"^([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g$"
+SAID_OF = {
+    NAME: "lowercase letters, digits, - and ., a letter or digit first",
+    TOPOLOGY: "<nodes>n<devices per node>g, such as 2n8g, up to 99999n9999g",
+}
+"""A pattern -> what it allows, in words."""
 Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]
 """How a run ends."""
 
@@ -27,24 +31,6 @@ LARGEST_SEED = 2_000_000_000
 
 # Control characters, surrogates, direction marks, line and paragraph ends.
 _UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
-
-
-def like(
-    pattern: re.Pattern[str], allowed: str, meant: Callable[[str], str] = lambda _: ""
-) -> BeforeValidator:
-    """A check that text has a pattern.
-
-    Args:
-        allowed: what the pattern allows, in words.
-        meant: gives what a wrong text may have meant, as the end of the message.
-    """
-
-    def check(text: Any) -> str:  # noqa: ANN401 - raw YAML
-        if not isinstance(text, str) or not pattern.fullmatch(text):
-            raise ValueError(f"allowed: {allowed}{meant(str(text))}")
-        return text
-
-    return BeforeValidator(check)
 
 
 def one_line(text: str) -> str:
@@ -77,11 +63,6 @@ def _path(path: Path) -> Path:
     return path
 
 
-Name = Annotated[
-    str,
-    Field(max_length=LONGEST_NAME),
-    like(NAME, "lowercase letters, digits, - and ., a letter or digit first"),
-    WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$"}),
-]
+Name = Annotated[str, Field(max_length=LONGEST_NAME, pattern=NAME)]
 PlainPath = Annotated[Path, AfterValidator(_path)]
 Number = Annotated[int, Strict()]  # YAML's `yes` is none, nor is "3"

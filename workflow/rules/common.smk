@@ -53,7 +53,7 @@ localrules:
 wildcard_constraints:
     suite="|".join(map(re.escape, SUITES)),
     entry="[^/]+",  # `or_end` refuses the others, in less time than a list of all takes
-    topology=TOPOLOGY.pattern,
+    topology=TOPOLOGY.strip("^$"),
     repeat=r"[1-9]\d*",
 
 

@@ -19,9 +19,9 @@ from reperf.measuring.recheck import measured_tables
 from reperf.member_names import MANIFEST
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
-from reperf.records.run_record import RunRecord
 from reperf.systems import ROOT
 
+from tests.helpers.runs import record_of
 from tests.helpers.step_logs import step_log
 
 GPUS_ONLY = {"system": "ngc-tensorflow1", "variants": "xla"}
@@ -58,28 +58,20 @@ def leave_run(plan: RunPlan, status: str = "ok") -> None:
     (run.folder / "plan.json").write_text(plan.text)
     log = run.folder / "train.log"
     log.write_text("\n".join(lines if status == "ok" else lines[:8]) + "\n")
-    RunRecord(
+    packages = {"lock_sha256": sha256(lock), "python": "3.11.7", "packages": {"numpy": "2"}}
+    record_of(
+        run,
         status=status,
         reason="" if status == "ok" else "no end after 1800 s",
-        run=run,
-        attempt=1,
         command=("python", *plan.launch, *plan.program),
         variables=plan.variables,
-        environment=Environment(
-            lock=str(lock.relative_to(ROOT)),
-            lock_sha256=sha256(lock),
-            python="3.11.7",
-            packages={"numpy": "2"},
-        ),
+        environment=Environment(lock=str(lock.relative_to(ROOT)), **packages),
         trainer=plan.trainer,
         plan=plan.digest,
-        git_commit=None,
-        git_dirty=None,
         host=describe_host(),
         started=f"2026-01-02T03:0{3 + run.repeat}:05.000+00:00",
         ended=f"2026-01-02T03:0{4 + run.repeat}:05.000+00:00",
         seconds=60.0 * run.repeat,
-        exit_code=0,
         nodes=("node1",),
         log_sha256=sha256(log),
     ).write(run.folder / "run.json")

@@ -14,22 +14,22 @@ import pytest
 from reperf import __version__
 from reperf.archive.container import verified
 from reperf.archive.contents import CELL_LIST, write_archive
+from reperf.archive.descriptions import pages
 from reperf.archive.rebuild import rebuild, verify
-from reperf.archive.suite_pages import pages
 from reperf.builds import build_of
 from reperf.cli import main
 from reperf.commands.config import schema_of
 from reperf.config import load_report
-from reperf.config.known_hardware import Hardware
+from reperf.config.site import Hardware
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError
 from reperf.layout import figures_of, tables_of
 from reperf.member_names import METADATA, PAGE, README
 from reperf.plans.plan_files import training_files
 from reperf.records.run_record import RunRecord
-from reperf.systems import ROOT
 from reperf.tables import read_measurements, read_summary
 
+from tests.helpers.other_root import forget, use_root
 from tests.helpers.refusal import refused_in_one_line
 from tests.helpers.step_logs import step_log
 from tests.unit.archive.suites import (
@@ -134,7 +134,7 @@ def test_what_the_gpus_decided_is_in_an_archive(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("build", ["lock", "image"])
-def test_the_archived_code_of_every_system_has_its_digest(tmp_path, build):
+def test_the_archived_code_of_every_system_has_its_digest(tmp_path, monkeypatch, build):
     asked = {"suites": SUITE["suites"][:1], "systems": "all", "device": "cuda", "build": build}
     report = load_report(SUITE | asked)
     runs = [run for run in report.runs(report.suites[0]) if run.repeat == 1]
@@ -144,8 +144,11 @@ def test_the_archived_code_of_every_system_has_its_digest(tmp_path, build):
         for name, file in training_files([run]).items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(file, root / name)
-        digests = {build_of(run, at).system.code_digest(run.workload) for at in (root, ROOT)}
-        assert len(digests) == 1
+        digest = build_of(run).system.code_digest(run.workload)
+        with monkeypatch.context() as patched:
+            use_root(patched, root)
+            assert build_of(run).system.code_digest(run.workload) == digest
+        forget()
 
 
 FASTER = {f"{RUN}/train.log": swap('"seconds": 1', '"seconds": 0.1')}

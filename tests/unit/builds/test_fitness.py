@@ -9,7 +9,7 @@ from reperf.builds.build import Build, ImageBuild
 from reperf.builds.built import Built
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
-from reperf.config.known_hardware import Hardware
+from reperf.config.site import Hardware
 from reperf.host import Gpu, Host
 from reperf.layout import DIAGNOSIS
 from reperf.machine import check_compiler, describe_host, resolve
@@ -214,11 +214,6 @@ def test_a_precision_that_a_gpu_lacks_is_unsupported_there(precision, seen):
     assert told == (lacks if precision in ("tf32", "bf16") else "")
     seen[0] = host("8.0")
     assert resolve(load_report(report)).left_out() == ""
-
-
-def test_a_lock_that_a_system_has_not_is_one_line():
-    with refused_in_one_line("x: hardware: locks.mxnet: got volta; allowed: cuda"):
-        load_report(SMALL | {"hardware": {"locks": {"mxnet": "volta"}}}, "x")
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from reperf.builds.lock_build import build_lock
 from reperf.errors import ReperfError
 from reperf.systems import Lock, System, load_systems
 
+from tests.helpers.other_root import forget, use_root
+
 HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 
 
@@ -27,10 +29,13 @@ def root(tmp_path, monkeypatch) -> Path:
     monkeypatch.setenv("UV_NO_INDEX", "1")
     monkeypatch.setenv("UV_PYTHON_DOWNLOADS", "never")
     steps.uv_settings.cache_clear()
+    use_root(monkeypatch, tmp_path)
     for folder in ("wheels", "envs", "workflow/systems/mine"):
         (tmp_path / folder).mkdir(parents=True)
     yield tmp_path
     steps.uv_settings.cache_clear()
+    monkeypatch.undo()
+    forget()
 
 
 def make_wheel(root: Path, name: str, version: str, requires: str = "") -> None:
@@ -69,7 +74,6 @@ def make_build(
         workloads={"resnet50": told or {}},
         launch=launch,
     )
-    mine._root = root
     return LockBuild(mine, "cpu")
 
 

@@ -23,6 +23,7 @@ from reperf.doctor.screen import show
 from reperf.measuring.measure import Measurement
 from reperf.plans.plan_files import ReportPlan
 from reperf.records.diagnosis import Finding
+from reperf.tables import MEASUREMENTS, write_table
 from rich.console import Console
 
 from tests.helpers.written_probes import diagnosis
@@ -143,9 +144,9 @@ def test_names_cannot_write_to_the_terminal_or_forge_a_line(folder, capsys, comm
     assert not re.search(r"^ *\[bold\]", said, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("terminal", "lines"), [(True, 5), (False, 1)])
+@pytest.mark.parametrize(("terminal", "lines"), [(True, 3), (False, 1)])
 def test_what_the_doctor_found_is_shown_letter_by_letter(terminal, lines):
-    """On a terminal the builds' table comes first, and the advice has a line of its own."""
+    """On a terminal there are headings, and the advice has a line of its own."""
     finding = Finding(check=HOSTILE, level="error", nodes=(HOSTILE,), what=HOSTILE, advice=HOSTILE)
     found = diagnosis().model_copy(update={"findings": (finding,)})
     stream = StringIO()
@@ -154,6 +155,34 @@ def test_what_the_doctor_found_is_shown_letter_by_letter(terminal, lines):
     assert said.count(r"\x1b[31mred\r\n\u202e [bold]x[/bold]") == 4
     assert said.replace("\n", "").replace("\t", "").isprintable()
     assert len(said.splitlines()) == lines
+
+
+def test_a_report_that_init_writes_passes_the_check(folder, capsys):
+    assert call("config", "init", "mine.yaml") == 0
+    assert Path("mine.yaml").read_text().startswith("# yaml-language-server: $schema=")
+    assert call("config", "check", "mine.yaml") in (0, 1)  # it needs GPUs
+    assert "mine.yaml: " in "".join(capsys.readouterr())
+    assert call("config", "init", "mine.yaml") == 1
+    assert "mine.yaml: exists already; allowed: a new file" in capsys.readouterr().err
+    Path("small.yaml").write_text(json.dumps({"device": "cpu", "repeats": 2, "suites": [SUITE]}))
+    assert call("config", "check", "small.yaml") == 0
+    assert capsys.readouterr().out == "small.yaml: 1 suite, 2 runs\n"
+
+
+def test_runs_are_paths_in_a_pipe_and_a_table_in_a_terminal(folder, monkeypatch, capsys):
+    path = "results/runs/one/pytorch/1n1g/1/run.json"
+    assert call("runs", "--repeat", "1") == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    assert call("runs", "--repeat", "1", "--paths") == 0
+    assert capsys.readouterr().out == f"{path}\n"
+    assert call("runs", "--repeat", "1") == 0
+    assert re.search(r"one/pytorch/1n1g/1 +not measured", capsys.readouterr().out)
+    measured = dict.fromkeys(MEASUREMENTS) | {"log": "results/runs/one/pytorch/1n1g/1/train.log"}
+    measured |= {"status": "ok", "throughput": 1234.5, "unit": "images/s"}
+    write_table(Path("results/suites/one/measurements.csv"), [measured], MEASUREMENTS)
+    assert call("runs", "--repeat", "1") == 0
+    assert re.search(r"one/pytorch/1n1g/1 +ok +1,234.50 images/s", capsys.readouterr().out)
 
 
 def test_an_object_of_json_holds_no_number_that_json_lacks():
@@ -187,12 +216,16 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
     ("line", "words"),
     [
         ("measur x.log", "COMMAND: got 'measur'; allowed: archive, config, doctor, latex, measure"),
+        (
+            "verify x.zip",
+            "doctor, latex, measure, plan, runs; did you mean archive verify?",
+        ),
         ("measure --window 15:5 x.log", "--window: got '15:5'; allowed: FIRST:LAST, FIRST below"),
         ("measure --method Published x.log", "published; did you mean published? (see reperf"),
         ("measure --unit img train.log", "--unit: got 'img'; allowed: images, "),
         ("runs --repeat x", "--repeat: got 'x'; allowed: a whole number above 0"),
         ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
-        ("config shema", "form: got 'shema'; allowed: docs, schema; did you mean schema?"),
+        ("config shema", "got 'shema'; allowed: check, init, docs, schema; did you mean schema?"),
         ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
         ("", "COMMAND: is missing; allowed: archive, config, doctor, latex, measure, plan, runs"),
         ("plan mine.yaml", "reperf plan: unrecognized arguments: mine.yaml; did you mean --config"),

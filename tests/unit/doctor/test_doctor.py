@@ -13,31 +13,26 @@ from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
-import pandas as pd
 import pytest
 from reperf.builds import build_of
 from reperf.cli import main
 from reperf.config import load_report
 from reperf.doctor import hardware
-from reperf.doctor.examine import trained_without_loader
-from reperf.doctor.findings import GPU_ADVICE, NODE_ADVICE, find
+from reperf.doctor.findings import Survey, find
 from reperf.doctor.probe import Request, look
 from reperf.doctor.screen import show
-from reperf.doctor.survey import Survey
-from reperf.doctor.trial_checks import build_rows
 from reperf.machine import resolve
 from reperf.plans.disk import needed_bytes
 from reperf.records.diagnosis import (
     Diagnosis,
     Finding,
     NodeReport,
-    Probe,
     Transfer,
     Trial,
+    Verdict,
     matrix_rate,
     trial_name,
 )
-from reperf.tables import SUMMARY
 from rich.console import Console
 
 from tests.helpers.written_probes import (
@@ -55,7 +50,6 @@ from tests.helpers.written_probes import (
     survey,
     trial,
     with_build,
-    with_gpu,
     with_host,
     with_reading,
 )
@@ -72,11 +66,11 @@ ERRORS = [
     (with_build(python="3.11.2"), f"build {BUILD}", "python 3.11.2 here, python 3.11.7"),
     (with_host(cores=7), "CPUs for a run", "7 CPUs; at least 8 needed"),
     (probe(disk_free=99 * GIB), "disk", "99.0 GiB free; at least 100.0 GiB needed"),
-    (probe(gpus=PROBE.gpus[:7]), "GPUs", "7 seen, runs ask for 8"),
-    (probe(gpus=()), "GPUs", "0 seen, runs ask for 8"),
+    (with_host(gpus=HOST.gpus[:7]), "GPUs", "7 seen, runs ask for 8"),
+    (with_host(gpus=()), "GPUs", "0 seen, runs ask for 8"),
     (with_host(gpus=V100S), "GPU kind", "Tesla V100, 80.0 GiB, elsewhere NVIDIA A100"),
     (with_host(gpus=(*HOST.gpus[:7], V100S[0])), "GPU kind", "and Tesla V100"),
-    (with_gpu("GPU MIG", "split by MIG"), "GPU MIG", "GPU 5 split by MIG"),
+    (with_reading("GPU MIG", "GPU 5 split by MIG", "error"), "GPU MIG", "GPU 5 split by MIG"),
 ]
 WARNINGS = [
     (with_host(cpu="Xeon"), "CPU", "128 x Xeon, elsewhere 128 x AMD EPYC"),
@@ -86,7 +80,6 @@ WARNINGS = [
     (with_reading("memory", "0.5 GiB free"), "memory", "0.5 GiB free"),
     (with_host(driver="535.1"), "GPU driver", "535.1, CUDA 12.4, elsewhere 550.54.15"),
     (with_host(topology_matrix="PIX"), "GPU topology", ", elsewhere matrix "),
-    (with_gpu("GPU clocks", "900 of 1410 MHz"), "GPU clocks", "GPU 5 900 of 1410 MHz"),
     (probe(ports=(200.0,)), "InfiniBand", "1 x 200 Gb/s, elsewhere 4 x 200 Gb/s"),
     (probe(ports=()), "InfiniBand", "none, elsewhere 4 x 200 Gb/s"),
 ]
@@ -99,7 +92,7 @@ def wrong(case: Survey) -> list[Finding]:
 
 @pytest.mark.parametrize("well", [PROBE, JUST_WELL], ids=["all", "disk"])
 def test_nothing_is_wrong_with_nodes_that_are_well(well):
-    findings = find(survey(well))
+    findings = [*find(survey(well))]
     assert {finding.level for finding in findings} == {"ok"}
     assert {node for finding in findings for node in finding.nodes} == set(NODES)
 
@@ -218,39 +211,10 @@ class TestTrials:
         quicker = self.adding_up("node2", seconds=0.001)
         assert any(one.what.endswith("64 MB at 74.7 to 112 GB/s") for one in find(quicker))
 
-    def test_of_a_node_that_reads_slower_than_its_devices_train_are_warnings(self):
-        (found,) = wrong(self.case("node3", loaded=41_000.0, needed=47_200.0))
-        assert (found.check, found.nodes) == (f"loader of {BUILD}", ("node3",))
-        assert (found.level, found.what) == ("warning", "41,000 samples/s, 47,200 needed")
-        for needed in (None, 41_000.0):
-            assert not wrong(self.case("node3", loaded=41_000.0, needed=needed))
-
-    def test_of_one_device_have_nothing_to_add_up_and_that_is_no_fault(self):
-        single = trial("node3", world_size=1, devices=(GPU_NAME,), transfers=())
-        found = find(survey(trials=(single,)))[-1]
-        assert (found.level, found.what) == ("not there", "one device, nothing to add up")
-
 
 def trials_with(*nodes: str, **changes: object) -> tuple[Trial, ...]:
     """All trials, of which the one on some nodes is unusual."""
     return tuple(trial(*nodes, **changes) if one.nodes == nodes else one for one in TRIALS)
-
-
-def test_the_table_has_a_row_for_each_build_and_names_where_it_fails():
-    def row(*ill: Probe, trials: tuple[Trial, ...] = TRIALS) -> tuple[str, ...]:
-        (only,) = build_rows(diagnosis(*ill, trials=trials))
-        return only
-
-    nothing = "–"  # noqa: RUF001
-    devices = f"8 x {GPU_NAME}"
-    speeds = "4e-07", "74.7 GB/s", "82.7 GB/s", "NCCL 2.29.7"
-    assert row() == (BUILD, "yes", devices, *speeds, nothing)
-    read = trials_with("node3", loaded=41_234.5, needed=47_200.0)
-    assert row(trials=read)[-1] == "41,234 samples/s, 47,200 needed"
-    failed = trials_with("node3", trouble="failed, exit 1: no")
-    assert row(trials=failed) == (BUILD, "yes", f"{devices}; fails on node3", *speeds, nothing)
-    ill = row(with_build(trouble="no torch"), trials=())
-    assert ill == (BUILD, "not on node3", *[nothing] * 6)
 
 
 @pytest.mark.parametrize(("device", "build_bytes"), [("cuda", 12e9), ("cpu", 2e9)])
@@ -264,26 +228,12 @@ def test_a_report_needs_room_for_its_runs_and_builds(device, build_bytes, tmp_pa
     assert needed_bytes(more, {build: RECIPE}) == needed + 3 * 2 * 2e6  # on two topologies
 
 
-def test_what_devices_need_is_what_they_trained_without_a_loader(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    asked = report()
-    run = asked.runs(asked.suites[0])[0]
-    assert trained_without_loader(asked, run) is None  # nothing has been measured
-    cell = dict.fromkeys(SUMMARY, "") | run.identity | {"variant": "", "status": "ok"}
-    cell |= {"throughput_median": 5900.0, "unit": "images/s"}
-    faster = cell | {"topology": "2n4g", "num_nodes": 2, "devices_per_node": 4}
-    faster |= {"throughput_median": 8 * 6000.0}
-    failed = cell | {"topology": "1n2g", "status": "failed", "throughput_median": 9e9}
-    (tmp_path / "results").mkdir()
-    pd.DataFrame([cell, faster, failed]).to_csv("results/summary.csv", index=False)
-    assert trained_without_loader(asked, run) == 8 * 6000
-    assert trained_without_loader(asked, run.model_copy(update={"precision": "amp"})) is None
-
-
-def test_what_the_hardware_lacks_is_not_there_rather_than_ok():
-    bare = with_reading("CPU governor").model_copy(update={"gpus": ({},) * 8})
-    levels = {found.check: found.level for found in find(survey(bare)) if "node3" in found.nodes}
-    assert levels["CPU governor"] == levels["GPU clocks"] == levels["GPU MIG"] == "not there"
+def test_all_that_the_hardware_lacks_is_one_row():
+    lacking = {"CPU governor", "GPU clocks", "GPU MIG"}
+    readings = {check: one for check, one in PROBE.readings.items() if check not in lacking}
+    *_, found = find(survey(probe(readings=readings)))
+    assert (found.level, found.nodes) == ("not there", ("node3",))
+    assert found.what == "CPU governor, GPU clocks, GPU MIG: none here, or not reported"
 
 
 def test_this_machine_answers_with_what_it_is(tmp_path):
@@ -294,9 +244,8 @@ def test_this_machine_answers_with_what_it_is(tmp_path):
     assert seen.shared_trouble == ""
     assert (tmp_path / "meeting/here").read_text() == "a secret"
     assert seen.host.hostname == os.uname().nodename
-    assert {"memory", "other processes"} <= seen.readings.keys() <= NODE_ADVICE.keys()
+    assert {"memory", "other processes"} <= seen.readings.keys() <= hardware.ADVICE.keys()
     assert seen.disk_free > 0
-    assert len(seen.gpus) == len(seen.host.gpus)
 
 
 @pytest.mark.parametrize(
@@ -355,13 +304,13 @@ def test_clocks_quotas_and_settings_are_read_as_the_kernel_shows_them(tmp_path, 
             f"{folder}/cpuinfo_max_freq": "3000000",
         }
     root = kernel(tmp_path, **files)
-    wrong = {name: one.what for name, one in hardware.readings(root).items() if not one.fine}
+    wrong = {name: one.what for name, one in hardware.readings(root).items() if one.level != "ok"}
     assert wrong["CPU governor"] == "performance, powersave"
     assert wrong["CPU clock"] == "2999 of 3000 MHz"
     assert wrong["CPU quota"] == "1.5 of 2 CPUs"
     assert hardware.settings(root) == {"transparent huge pages": "madvise"}
     fine = {"sys/fs/cgroup/jobs/cpu.max": "200000 100000"}
-    assert hardware.readings(kernel(tmp_path, **fine))["CPU quota"].fine
+    assert hardware.readings(kernel(tmp_path, **fine))["CPU quota"].level == "ok"
 
 
 @pytest.mark.parametrize(("load", "fine"), [(2.0, True), (2.1, False)])
@@ -369,7 +318,7 @@ def test_a_load_above_half_of_the_cpus_is_other_work(monkeypatch, load, fine):
     monkeypatch.setattr(hardware, "cores", lambda: 4)
     monkeypatch.setattr(hardware, "BUSY_PERCENT", 1000)
     monkeypatch.setattr(hardware.psutil, "getloadavg", lambda: (load, 0, 0))
-    assert hardware.readings()["other processes"].fine == fine
+    assert (hardware.readings()["other processes"].level == "ok") == fine
 
 
 @pytest.mark.parametrize(("free", "fine"), [(2**30, True), (2**30 - 1, False)])
@@ -379,7 +328,7 @@ def test_memory_and_shared_memory_have_a_minimum(monkeypatch, free, fine):
     )
     monkeypatch.setattr(hardware.shutil, "disk_usage", lambda _: SimpleNamespace(free=free))
     seen = hardware.readings()
-    assert [seen["memory"].fine, seen["shared memory"].fine] == [fine, fine]
+    assert [seen[name].level == "ok" for name in ("memory", "shared memory")] == [fine, fine]
 
 
 BRAKE = hardware.pynvml.nvmlClocksEventReasonHwPowerBrakeSlowdown
@@ -398,24 +347,32 @@ NVML = {
 @pytest.mark.parametrize(
     ("changes", "wrong"),
     [
-        ({}, {}),
-        ({"ApplicationsClock": 900}, {"GPU clocks": "900 of 1410 MHz"}),
-        ({"EnforcedPowerLimit": 300_000}, {"GPU power limit": "300 of 400 W"}),
-        ({"MigMode": [1, 1]}, {"GPU MIG": "split by MIG"}),
-        ({"ComputeRunningProcesses": [SimpleNamespace(pid=4711)]}, {"GPU processes": "4711"}),
-        ({"CurrentClocksEventReasons": BRAKE}, {"GPU slowdown": "slowed by power brake"}),
+        ({}, None),
+        ({"ApplicationsClock": 900}, ("warning", "GPU clocks", "900 of 1410 MHz")),
+        ({"EnforcedPowerLimit": 300_000}, ("warning", "GPU power limit", "300 of 400 W")),
+        ({"MigMode": [1, 1]}, ("error", "GPU MIG", "split by MIG")),
+        (
+            {"ComputeRunningProcesses": [SimpleNamespace(pid=4711)]},
+            ("warning", "GPU processes", "4711"),
+        ),
+        (
+            {"CurrentClocksEventReasons": BRAKE},
+            ("warning", "GPU slowdown", "slowed by power brake"),
+        ),
     ],
 )
 def test_a_gpu_is_read_as_nvml_shows_it(monkeypatch, changes, wrong):
     """By answers written by hand: no test machine has GPUs."""
-    for name, answer in (NVML | changes).items():
+    for name, well in NVML.items():
+        answers = {"a": well, "b": changes.get(name, well)}
         monkeypatch.setattr(
-            hardware.pynvml, f"nvmlDeviceGet{name}", lambda *_, answer=answer: answer
+            hardware.pynvml, f"nvmlDeviceGet{name}", lambda gpu, *_, answers=answers: answers[gpu]
         )
-    monkeypatch.setattr(hardware, "gpu_handles", lambda: nullcontext([object()]))
-    (readings,) = hardware.gpu_readings()
-    assert readings.keys() == GPU_ADVICE.keys()
-    assert {name: one.what for name, one in readings.items() if not one.fine} == wrong
+    monkeypatch.setattr(hardware, "gpu_handles", lambda: nullcontext(["a", "b"]))
+    readings = hardware.gpu_readings()
+    assert [name for name in hardware.ADVICE if name.startswith("GPU")] == [*readings]
+    found = [(one.level, name, one.what) for name, one in readings.items() if one.level != "ok"]
+    assert found == ([(wrong[0], wrong[1], f"GPU 1 {wrong[2]}")] if wrong else [])
 
 
 def test_active_ports_are_read_as_the_kernel_shows_them(tmp_path):
@@ -429,7 +386,7 @@ def test_active_ports_are_read_as_the_kernel_shows_them(tmp_path):
 
 
 def test_a_diagnosis_is_read_as_it_was_written(tmp_path):
-    made = diagnosis(with_gpu("GPU MIG", "split by MIG"))
+    made = diagnosis(with_reading("GPU MIG", "GPU 5 split by MIG", "error"))
     made.write(tmp_path / "results/doctor.json")
     assert Diagnosis.read(tmp_path / "results/doctor.json") == made
 
@@ -456,15 +413,16 @@ def test_a_run_learns_how_fast_its_devices_multiply_from_the_same_build_alone(
 
 
 def test_a_pipe_gets_a_line_a_finding_and_a_terminal_a_table():
-    made = diagnosis(with_gpu("GPU MIG", "split by MIG"))
+    slow = {"CPU clock": Verdict("warning", "9 of 10 MHz", "raise it")}
+    made = diagnosis(probe(readings=slow))
     pipe, terminal = io.StringIO(), io.StringIO()
     show(made, Console(file=pipe))
     show(made, Console(file=terminal, force_terminal=True, width=120))
     lines = pipe.getvalue().splitlines()
     assert len(lines) == len(made.findings)
-    assert "error\tGPU MIG\tnode3\tGPU 5 split by MIG\ta run needs whole GPUs" in lines
+    assert "warning\tCPU clock\tnode3\t9 of 10 MHz\traise it" in lines
     assert "ok\tanswer\tall 4 nodes\tanswered" in lines
-    assert "GPU 5 split by MIG" in terminal.getvalue()
+    assert "9 of 10 MHz" in terminal.getvalue()
     assert "\x1b[" in terminal.getvalue()
 
 
@@ -491,7 +449,6 @@ FILES = {
     "text": "{a: [",
     "big.yaml": f"topologies: [1n9999g]\ndevice: cpu\n{SUITE}",
     "images.yaml": f"images: {{pytorch: /nowhere/x.sif}}\ndevice: cpu\n{SUITE}",
-    "site.yaml": "cluster: {nodes: 4, devices_per_node: 9999}",
     "far.yaml": f"cluster: {{nodes: 4, devices_per_node: 8}}\n{SUITE}",
 }
 LARGE = "big.yaml: suite one: topology 1n9999g is too large"
@@ -502,15 +459,10 @@ MISSING = "config.yaml: No such file or directory; run it in reperf's folder, or
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("--profile nowhere", "profile nowhere: not there; allowed: "),
         ("--profile local", "profile local: not there; allowed: slurm, none for this machine"),
         ("", MISSING),
-        ("--configfile far.yaml site.yaml", "far.yaml + site.yaml: cluster: the report is for one"),
-        ("--configfile site.yaml", MISSING),
         ("--profile slurm", "reports/dlperf.yaml: No such file or directory"),
-        ("--profile slurm --configfile big.yaml site.yaml", "no Slurm on this machine: sbatch not"),
         ("--configfile images.yaml", "images.yaml: images.pytorch: got '/nowhere/x.sif'"),
-        ("--configfile big.yaml", LARGE),
         ("--configfile no.yaml", "no.yaml: No such file or directory"),
         ("--configfile text", "text: is not YAML: "),
         ("--configfile big.yaml", LARGE),
@@ -527,6 +479,7 @@ def test_bad_input_is_one_line(tmp_path, monkeypatch, capsys, arguments, line):
     assert main(["doctor", *arguments.split()]) == 1
     printed = capsys.readouterr()
     assert printed.out == ""
-    assert printed.err.startswith(f"reperf: {line}")
-    assert printed.err.count("\n") == 1
+    begun, refusal = printed.err.splitlines()
+    assert begun == "reading the report .."
+    assert refusal.startswith(f"reperf: {line}")
     assert not (tmp_path / "results").exists()

@@ -3,19 +3,16 @@
 import json
 import shutil
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 import pytest
-from reperf.builds import build_of
-from reperf.builds.build import forget_builds
 from reperf.config import load_report
-from reperf.plans import run_plan
 from reperf.plans.plan_files import ImagePlan, ReportPlan, SetPlan, SuitePlan
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.systems import ROOT, load_systems
 
+from tests.helpers.other_root import forget, use_root
 from tests.helpers.refusal import refused_in_one_line
 from tests.helpers.small_benchmark import SMALL
 
@@ -193,11 +190,11 @@ def changed_by(copied: Path, monkeypatch) -> Iterator[Callable[..., set[str]]]:
         here = digests(suites=SUITES)
         for name, change in edits.items():
             edit(copied / name, change)
-        forget_builds()
-        monkeypatch.chdir(copied)
-        monkeypatch.setattr(run_plan, "load_systems", partial(load_systems, copied))
-        monkeypatch.setattr(run_plan, "build_of", partial(build_of, root=copied))
-        there = digests(suites=SUITES)
+        with monkeypatch.context() as patched:
+            patched.chdir(copied)
+            use_root(patched, copied)
+            there = digests(suites=SUITES)
+        forget()
         assert here.keys() == there.keys()
         differ = [folder.split("/") for folder in here if here[folder] != there[folder]]
         return {f"{suite} {entry}" for _, _, suite, entry, *_ in differ}
@@ -205,7 +202,6 @@ def changed_by(copied: Path, monkeypatch) -> Iterator[Callable[..., set[str]]]:
     yield changed
     for file, text in before.items():
         file.unlink() if text is None else file.write_text(text)
-    forget_builds()
 
 
 def of(systems: str, *workloads: str) -> set[str]:

@@ -2,8 +2,8 @@
 
 import pytest
 from reperf.config import Parallel, Run
-from reperf.config.engine import Container
-from reperf.config.servers import Servers
+from reperf.config.parallelism import Servers
+from reperf.config.site import Container
 from reperf.host import Environment, Gpu, Host, Image
 from reperf.records.cell_key import NO_PART, differing, key_of, short
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.config import Container, Parallel, Run
-from reperf.config.servers import Servers
+from reperf.config.parallelism import Servers
 from reperf.logs.formats import mllog
 from reperf.records.run_record import LastHeard, RunRecord
 from reperf.systems import load_workloads

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from reperf.builds.starting import VISIBLE_GPUS, inside
 from reperf.config import Report, load_report
-from reperf.config.servers import Servers
+from reperf.config.parallelism import Servers
 from reperf.errors import ReperfError
 from reperf.machine import resolve
 from reperf.plans.planning import Plans

@@ -16,7 +16,7 @@ import struct
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -80,8 +80,7 @@ def verified(path: Path) -> Iterator[zipfile.ZipFile]:
     """
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive, faults_of(path):
-            _check_contents(archive, path.stat().st_size)
-            _check_form(archive, stream)
+            _check(archive, stream, path.stat().st_size)
     except OSError as error:
         raise ReperfError(f"{path}: {error.strerror or error}; allowed: an archive") from None
     except _DAMAGE as error:
@@ -97,7 +96,8 @@ def unpack(archive: zipfile.ZipFile, name: str, folder: Path) -> None:
         shutil.copyfileobj(packed, target, _CHUNK)
 
 
-def _write(stream: IO[bytes], members: Iterable[Member]) -> None:
+def _write(stream: IO[bytes], members: Iterable[Member]) -> dict[str, str]:
+    """Write members and their manifest; returns the SHA-256 of each."""
     with zipfile.ZipFile(stream, "w") as archive:
         digests = {
             member.name: _add(archive, member)
@@ -105,6 +105,7 @@ def _write(stream: IO[bytes], members: Iterable[Member]) -> None:
         }
         lines = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
         _add(archive, Member.of_bytes(MANIFEST, lines.encode()))
+    return digests
 
 
 def _add(archive: zipfile.ZipFile, member: Member) -> str:
@@ -129,25 +130,37 @@ def _check_names(names: Iterable[str]) -> None:
     check_once(names)
 
 
-def _check_contents(archive: zipfile.ZipFile, size: int) -> None:
-    """Compare the members of an archive of so many bytes with its manifest."""
+def _check(archive: zipfile.ZipFile, stream: IO[bytes], size: int) -> None:
+    """Write an archive of so many bytes again: what belongs to no member shows as a difference."""
     infos = archive.infolist()
     _check_names(info.orig_filename for info in infos)
     unpacked = sum(info.file_size for info in infos)
     if unpacked > size:
         raise ReperfError(f"its members claim {unpacked} bytes; the whole file has {size}")
     promised = _read_manifest(archive)
-    held = set(archive.namelist()) - {MANIFEST}
-    for name in sorted(promised.keys() - held):
-        raise ReperfError(f"{name!r} is missing; {MANIFEST} lists it")
-    for name in sorted(held - promised.keys()):
-        raise ReperfError(f"{name!r} was added; {MANIFEST} does not list it")
-    for name, digest in promised.items():
-        if _digest(archive, name) != digest:
-            raise ReperfError(f"{name!r} has changed; its SHA-256 is not the one in {MANIFEST}")
+    members = [
+        Member(info.filename, info.file_size, partial(archive.open, info))
+        for info in infos
+        if info.filename != MANIFEST
+    ]
+    with tempfile.TemporaryFile() as again:
+        held = _write(again, members)
+        for name in sorted(promised.keys() | held.keys()):
+            if name not in held:
+                raise ReperfError(f"{name!r} is missing; {MANIFEST} lists it")
+            if name not in promised:
+                raise ReperfError(f"{name!r} was added; {MANIFEST} does not list it")
+            if held[name] != promised[name]:
+                raise ReperfError(f"{name!r} has changed: not the SHA-256 that {MANIFEST} lists")
+        again.seek(0)
+        stream.seek(0)
+        if _sha256(again) != _sha256(stream):
+            raise ReperfError(
+                "holds bytes beside its members, or members that are no plain files in their order"
+            )
 
 
-def _read_manifest(archive: zipfile.ZipFile) -> Mapping[str, str]:
+def _read_manifest(archive: zipfile.ZipFile) -> dict[str, str]:
     """Member name -> SHA-256."""
     if MANIFEST not in archive.namelist():
         raise ReperfError(f"{MANIFEST!r} is missing")
@@ -159,31 +172,5 @@ def _read_manifest(archive: zipfile.ZipFile) -> Mapping[str, str]:
     return promised
 
 
-def _digest(archive: zipfile.ZipFile, name: str) -> str | None:
-    """The SHA-256 of a member; None if already the zip file's own checksum is wrong."""
-    try:
-        with archive.open(name) as member:
-            return _sha256(member)
-    except zipfile.BadZipFile:
-        return None
-
-
 def _sha256(stream: Any) -> str:  # noqa: ANN401 - an IO, of which typing knows no readinto
     return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def _check_form(archive: zipfile.ZipFile, stream: IO[bytes]) -> None:
-    """Write the archive again: whatever belongs to no member shows as a difference."""
-    members = [
-        Member(info.filename, info.file_size, partial(archive.open, info))
-        for info in archive.infolist()
-        if info.filename != MANIFEST
-    ]
-    with tempfile.TemporaryFile() as again:
-        _write(again, members)
-        again.seek(0)
-        stream.seek(0)
-        if _sha256(again) != _sha256(stream):
-            raise ReperfError(
-                "holds bytes beside its members, or members that are no plain files in their order"
-            )

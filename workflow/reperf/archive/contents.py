@@ -9,10 +9,10 @@ Files keep their paths in the working folder, so that an unpacked archive is a w
     from/                         the archives, folders and logs that were measured beside its runs
     workflow/, envs/              the trainers that ran, the workloads' descriptions, and the locks
                                   of the environments
-    README.txt, report.html       see reperf.archive.suite_pages
+    README.txt, report.html       see reperf.archive.descriptions
     config.json                   a configuration that asks for this suite alone
     cells.json                    the cells that it asks for, and why some cannot run
-    ro-crate-metadata.json        see reperf.archive.crate
+    ro-crate-metadata.json        see reperf.archive.descriptions
     manifest-sha256.txt           see reperf.archive.container
 """
 
@@ -46,8 +46,7 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
     Raises:
         ReperfError: the archive cannot be written.
     """
-    from reperf.archive.crate import describe  # noqa: PLC0415 - a second of libraries
-    from reperf.archive.suite_pages import pages  # noqa: PLC0415
+    from reperf.archive.descriptions import describe, pages  # noqa: PLC0415 - a second of libraries
 
     (suite,) = report.suites
     records = list(records_of(runs))

@@ -13,8 +13,7 @@ from zipfile import ZipFile
 from reperf import __version__
 from reperf.archive.container import unpack, verified
 from reperf.archive.contents import CELL_LIST
-from reperf.archive.crate import made_with
-from reperf.archive.suite_pages import pages
+from reperf.archive.descriptions import made_with, pages
 from reperf.config import Report, load_report, runs_of
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
@@ -83,7 +82,7 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
         made = [*figures, README, PAGE]
         differ = [name for name in made if (folder / name).read_bytes() != archive.read(name)]
         here = made_with()
-        others = [one for one in _made_with(archive, path) if one not in here]
+        others = [maker for maker in _made_with(archive, path) if maker not in here]
     if differ and not others:
         raise ReperfError(
             f"{path}: {len(differ)} of {len(made)} files differ from those made again in "
@@ -159,12 +158,12 @@ def _read(archive: ZipFile, path: Path, name: str, parse: Callable[[bytes], Cont
 def _made_with(archive: ZipFile, path: Path) -> list[str]:
     """What made an archive, such as "reperf 1.0.0" and "matplotlib 3.10.0"."""
 
-    def said(text: bytes) -> list[str]:
+    def parse(text: bytes) -> list[str]:
         entities = {entity["@id"]: entity for entity in json.loads(text)["@graph"]}
         maker = entities[REPERF]
         return [f"reperf {maker['version']}", *map(str, maker["softwareRequirements"])]
 
-    return _read(archive, path, METADATA, said)
+    return _read(archive, path, METADATA, parse)
 
 
 def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reperf.config import Container, Run
 from reperf.files import sha256 as sha256_of_file
-from reperf.systems import ROOT, Device, Lock, LockName, System, forget_systems, load_systems
+from reperf.systems import Device, Lock, LockName, System, load_systems
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,26 +111,16 @@ def _digest_of(files: Iterable[Path], more: str) -> str:
     return sha256(contents.encode()).hexdigest()
 
 
-def build_of(run: Run, root: Path = ROOT) -> Build:
-    """The build in which a run trains.
-
-    Args:
-        root: what its recipe lies in: reperf's own folder, or an unpacked archive.
-    """
-    return _build_of(root, run.system, run.lock or run.device, run.container)
+def build_of(run: Run) -> Build:
+    """The build in which a run trains."""
+    return _build_of(run.system, run.lock or run.device, run.container)
 
 
 # Planning asks for every run.
 @cache
-def _build_of(root: Path, system: str, lock: LockName, container: Container | None) -> Build:
-    known = load_systems(root)[system]
+def _build_of(system: str, lock: LockName, container: Container | None) -> Build:
+    known = load_systems()[system]
     return LockBuild(known, lock) if container is None else ImageBuild(known, container)
-
-
-def forget_builds() -> None:
-    """Forget all builds and their systems: another archive may have been unpacked since."""
-    _build_of.cache_clear()
-    forget_systems()
 
 
 def every_lock() -> dict[str, LockBuild]:

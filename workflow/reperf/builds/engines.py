@@ -15,7 +15,7 @@ from pathlib import Path
 
 from reperf.builds.digest import digest_of
 from reperf.builds.steps import do
-from reperf.config.engine import EngineName
+from reperf.config.site import EngineName
 from reperf.errors import ReperfError
 from reperf.systems import TRAINERS
 

@@ -3,7 +3,7 @@
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, Self
 
@@ -112,6 +112,7 @@ def start_trainers(
     contents: Contents,
     *,
     place: str,
+    workloads: Collection[str] | None = None,
     environment: Mapping[str, str] | None = None,
     time_limit: float | None = None,
 ) -> None:
@@ -120,16 +121,20 @@ def start_trainers(
     Where the framework needs a driver to be imported and this machine has none, the first run
     or `reperf doctor` is the first to do so.
 
+    Args:
+        workloads: left out, all of the system's.
+
     Raises:
         ReperfError: the framework or the launcher cannot be imported, or a program does not start.
     """
     if contents.framework.lacks_driver:
         return
-    programs = [path for path in map(system.trainer, system.workloads) if path.exists()]
+    workloads = system.workloads if workloads is None else workloads
+    programs = [path for path in map(system.trainer, workloads) if path.exists()]
     started = {str(one.relative_to(ROOT)): [os.path.relpath(one), "--help"] for one in programs}
     # Not with --help, to which Paddle's launcher answers with an error; and not the work folder's.
     modules = {word: word for before, word in pairwise(system.launch) if before == "-m"}
-    modules |= {name: ", ".join(system.modules(name)) for name in system.workloads}
+    modules |= {name: ", ".join(system.modules(name)) for name in workloads}
     for what, names in modules.items():
         if names:
             started[what] = ["-c", f"import sys; del sys.path[0]; import {names}"]

@@ -20,7 +20,7 @@ def ask_for_report(parser: argparse.ArgumentParser) -> None:
     ask_for_files(parser, "instead of the report that snakemake makes by itself")
 
 
-def ask_for_files(parser: argparse.ArgumentParser, said: str) -> None:
+def ask_for_files(parser: argparse.ArgumentParser, purpose: str) -> None:
     """Add --configfile, which names files that are merged as Snakemake merges them."""
     parser.add_argument(
         "--configfile",
@@ -28,5 +28,5 @@ def ask_for_files(parser: argparse.ArgumentParser, said: str) -> None:
         nargs="+",
         default=[],
         metavar="FILE",
-        help=f"{said}; of several files, such as a report and site.yaml, the later counts more",
+        help=f"{purpose}; of several files, such as a report and site.yaml, the later counts more",
     )

@@ -17,8 +17,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     archive = "such as archive/resnet50-fp32.zip"
 
-    said = "find any changed, missing or added byte, and measure the logs again"
-    verify = actions.add_parser("verify", help=said, description=f"{said.capitalize()}.")
+    purpose = "find any changed, missing or added byte, and measure the logs again"
+    verify = actions.add_parser("verify", help=purpose, description=f"{purpose.capitalize()}.")
     verify.add_argument("files", type=Path, nargs="+", metavar="FILE", help=archive)
     verify.add_argument(
         "--signers",
@@ -29,16 +29,16 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     )
     verify.set_defaults(run=run_verify)
 
-    said = "write the signature of each archive beside it, by an SSH key"
-    sign = actions.add_parser("sign", help=said, description=f"{said.capitalize()}.")
+    purpose = "write the signature of each archive beside it, by an SSH key"
+    sign = actions.add_parser("sign", help=purpose, description=f"{purpose.capitalize()}.")
     sign.add_argument("files", type=Path, nargs="+", metavar="FILE", help=archive)
     sign.add_argument(
         "--key", type=Path, required=True, metavar="FILE", help="such as ~/.ssh/id_ed25519"
     )
     sign.set_defaults(run=run_sign)
 
-    said = "make tables, figures and page again from the logs, and compare the bytes"
-    rebuild = actions.add_parser("rebuild", help=said, description=f"{said.capitalize()}.")
+    purpose = "make tables, figures and page again from the logs, and compare the bytes"
+    rebuild = actions.add_parser("rebuild", help=purpose, description=f"{purpose.capitalize()}.")
     rebuild.add_argument("file", type=Path, metavar="FILE", help=archive)
     rebuild.add_argument(
         "--to", type=Path, required=True, metavar="FOLDER", help="where to; new or empty"
@@ -60,8 +60,8 @@ def run_verify(options: argparse.Namespace) -> int:
             print(f"reperf: {fault}", file=sys.stderr)
             status = 1
         else:
-            said = f"{file}: {files} files, all as they were archived; its logs give its tables{by}"
-            print(printable(said))
+            line = f"{file}: {files} files, all as they were archived; its logs give its tables{by}"
+            print(printable(line))
     return status
 
 
@@ -81,10 +81,10 @@ def run_rebuild(options: argparse.Namespace) -> int:
     """Name what came out the same, and what another version made otherwise."""
     from reperf.archive.rebuild import rebuild  # noqa: PLC0415 - matplotlib takes a second
 
-    made = rebuild(options.file, options.to)
-    for name in made.same:
+    result = rebuild(options.file, options.to)
+    for name in result.same:
         print(printable(f"{options.to / name}: the same bytes as in {options.file}"))
-    for name in made.differ:
-        made_it = ", ".join(made.made_with)
-        print(printable(f"{options.to / name}: not as in {options.file}, which {made_it} made"))
+    for name in result.differ:
+        makers = ", ".join(result.made_with)
+        print(printable(f"{options.to / name}: not as in {options.file}, which {makers} made"))
     return 0

@@ -2,7 +2,14 @@
 
 import argparse
 import json
+import os
+from pathlib import Path
 from typing import Any
+
+from reperf.errors import ReperfError
+from reperf.files import whole_file
+from reperf.root import ROOT
+from reperf.text import count, printable
 
 SCHEMAS = ("config", "run", "plan", "measurements", "summary")
 """The JSON Schemas in workflow/schemas/: of a configuration, run.json, plan.json, and a row of
@@ -11,25 +18,64 @@ either table."""
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
-    said = "print what a configuration may contain, or the JSON Schema of a file that reperf writes"
-    parser = commands.add_parser("config", help=said, description=f"{said.capitalize()}.")
-    parser.add_argument(
-        "form", choices=("docs", "schema"), help="docs/configuration.md, or a JSON Schema"
-    )
-    parser.add_argument(
-        "of", choices=SCHEMAS, nargs="?", default="config", help="what the schema is of"
-    )
-    parser.set_defaults(run=run)
+    parser = commands.add_parser("config", help="check, begin or explain a configuration")
+    actions = parser.add_subparsers(required=True, dest="form", metavar="ACTION")
+    check = actions.add_parser("check", help="check a report and say what of it cannot run here")
+    check.add_argument("files", type=Path, nargs="+", metavar="FILE", help="as for --configfile")
+    check.set_defaults(run=run_check)
+    begin = actions.add_parser("init", help="write a report with comments, to be edited")
+    begin.add_argument("file", type=Path, metavar="FILE", help="such as mine.yaml; a new file")
+    begin.set_defaults(run=run_init)
+    docs = actions.add_parser("docs", help="print docs/configuration.md: every key")
+    docs.set_defaults(run=run_docs)
+    schema = actions.add_parser("schema", help="print the JSON Schema of a file")
+    schema.add_argument("of", choices=SCHEMAS, nargs="?", default="config", help="which file's")
+    schema.set_defaults(run=run_schema)
 
 
-def run(options: argparse.Namespace) -> int:
-    """Print the page or the schema."""
-    from reperf.config.page import configuration_page  # noqa: PLC0415
+def run_check(options: argparse.Namespace) -> int:
+    """Print what a report asks for.
 
-    if options.form == "docs":
-        print(configuration_page(), end="")
-    else:
-        print(json.dumps(schema_of(options.of), indent=2))
+    Raises:
+        ReperfError: names the first fault.
+    """
+    from reperf.configfiles import read_report  # noqa: PLC0415 - a second of libraries
+
+    report, name = read_report(options.files)
+    runs = sum(len(report.runs(suite)) for suite in report.suites)
+    print(printable(f"{name}: {count(len(report.suites), 'suite')}, {count(runs, 'run')}"))
+    if left_out := report.left_out():
+        print(printable(f"cannot run here: {left_out}"))
+    return 0
+
+
+def run_init(options: argparse.Namespace) -> int:
+    """Write the report for one node, whose comments say what to edit.
+
+    Raises:
+        ReperfError: the file exists already.
+    """
+    if options.file.exists():
+        raise ReperfError(f"{options.file}: exists already; allowed: a new file")
+    schema = os.path.relpath(ROOT / "workflow/schemas/config.schema.json", options.file.parent)
+    _, *lines = (ROOT / "reports/one-node.yaml").read_text(encoding="utf-8").splitlines(True)
+    with whole_file(options.file) as stream:
+        stream.writelines([f"# yaml-language-server: $schema={schema}\n", *lines])
+    print(printable(f"{options.file}: edit it; snakemake --configfile {options.file} makes it"))
+    return 0
+
+
+def run_docs(_: argparse.Namespace) -> int:
+    """Print the page."""
+    from reperf.config.page import configuration_page  # noqa: PLC0415 - a second of libraries
+
+    print(configuration_page(), end="")
+    return 0
+
+
+def run_schema(options: argparse.Namespace) -> int:
+    """Print the schema."""
+    print(json.dumps(schema_of(options.of), indent=2))
     return 0
 
 

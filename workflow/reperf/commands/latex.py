@@ -1,12 +1,29 @@
-"""`reperf latex`: a suite's table for a paper."""
+"""`reperf latex`: a suite's table for a paper, ruled by the LaTeX package booktabs."""
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
 from reperf.nearest import did_you_mean
+from reperf.text import printable
+
+if TYPE_CHECKING:
+    from reperf.drawing.findings import Entry
+
+HEADINGS = (
+    "System",
+    "Topology",
+    "Median",
+    "Min",
+    "Max",
+    "Speedup",
+    "Efficiency",
+    "Runs",
+    "Remarks",
+)
+NUMBERS = ("throughput_median", "throughput_min", "throughput_max", "speedup")
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -25,12 +42,17 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the table.
+    """Print a tabular below a comment with its title and unit.
+
+    A cell without a number has its status in its place; a scattered cell has no speedup.
 
     Raises:
         ReperfError: there is no such table, or no such suite in it.
     """
-    from reperf.latex import latex_of  # noqa: PLC0415 - pandas: 0.5 s
+    import pandas as pd  # noqa: PLC0415 - 0.5 s
+
+    from reperf.drawing.findings import entries_of  # noqa: PLC0415
+    from reperf.drawing.labels import title_of, unit_of  # noqa: PLC0415
     from reperf.tables import read_summary  # noqa: PLC0415
 
     summary = read_summary(options.summary)
@@ -41,5 +63,22 @@ def run(options: argparse.Namespace) -> int:
             f"{options.summary}: no suite {options.suite!r}; allowed: {', '.join(suites) or 'none'}"
             f"{did_you_mean(options.suite, suites)}"
         )
-    print(latex_of(cells), end="")
+    table = pd.DataFrame(map(_row, entries_of(cells)), columns=HEADINGS)
+    alignment = f"ll{'r' * (len(HEADINGS) - 3)}l"
+    print(f"% {printable(title_of(cells))}; {printable(unit_of(cells))}")
+    print(table.to_latex(index=False, escape=True, column_format=alignment), end="")
     return 0
+
+
+def _row(entry: "Entry") -> tuple[str, ...]:
+    from reperf.printed import ABSENT, percent, plain_number, sharing  # noqa: PLC0415
+
+    cell = entry.row
+    topology = ", ".join(filter(None, (cell.topology, sharing(cell))))
+    place, runs = (printable(entry.series), topology), str(cell.n)
+    if not entry.measured:
+        return *place, cell.status, "", "", "", "", runs, ""
+    numbers = [plain_number(getattr(cell, name)) for name in NUMBERS] + [percent(cell.efficiency)]
+    if entry.scattered:
+        numbers[-2:] = [ABSENT, ABSENT]
+    return *place, *numbers, runs, ", ".join(entry.marks)

@@ -137,7 +137,7 @@ def _topology(text: str) -> tuple[int, int]:
     from reperf.config import topology_shape  # noqa: PLC0415 - a fifth of a second
     from reperf.values import TOPOLOGY  # noqa: PLC0415
 
-    if not TOPOLOGY.fullmatch(text):
+    if not re.search(TOPOLOGY, text):
         raise argparse.ArgumentTypeError(f"got {text!r}; allowed: nodes and devices, such as 2n8g")
     return topology_shape(text)
 

@@ -1,7 +1,9 @@
 """`reperf runs`: name runs, so that Snakemake can be told to run just those again."""
 
 import argparse
+import sys
 from collections.abc import Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reperf.commands import ask_for_files, count
@@ -22,9 +24,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "runs",
-        help="print the records of runs, for snakemake --forcerun",
-        description="Print the record files of the runs that fit every option given, for "
-        "`snakemake --forcerun $(reperf runs --failed)`.",
+        help="show runs, or name their records for snakemake --forcerun",
+        description="Show the runs that fit every option given: a table in a terminal, else "
+        "a record file a line, for `snakemake --forcerun $(reperf runs --failed)`.",
     )
     ask_for_files(
         parser, "the report; left out: the one that snakemake was last called for in this folder"
@@ -40,11 +42,14 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--failed", action="store_true", help="runs that another try could still measure"
     )
+    parser.add_argument(
+        "--paths", action="store_true", help="print a path a line in a terminal, too"
+    )
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print one path per line.
+    """Show a table in a terminal, else print a path a line.
 
     Raises:
         ReperfError: no run fits; Snakemake would take an empty list for no wish at all.
@@ -64,10 +69,37 @@ def run(options: argparse.Namespace) -> int:
             chosen = _that_fit(chosen, name, wanted)
     if options.failed and not (chosen := failed_runs(chosen)):
         raise ReperfError("none of these runs has failed")
+    if sys.stdout.isatty() and not options.paths:
+        _show(chosen)
+        return 0
     searches = failed_searches(chosen) if options.failed else []
-    for path in [*searches, *(one.record for one in chosen)]:
+    for path in [*searches, *(run.record for run in chosen)]:
         print(printable(str(path)))
     return 0
+
+
+def _show(runs: "list[Run]") -> None:
+    """Show each run with its status, its number and the reason why it has none."""
+    from rich.console import Console  # noqa: PLC0415
+    from rich.markup import escape  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+
+    from reperf.layout import tables_of  # noqa: PLC0415
+    from reperf.printed import number  # noqa: PLC0415
+    from reperf.tables import read_measurements  # noqa: PLC0415
+
+    tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
+    measured = (read_measurements(table) for table in tables if table.exists())
+    rows = {row.log: row for table in measured for row in table.itertuples()}
+    table = Table("run", "status", "throughput", "reason", box=None, pad_edge=False)
+    for run in runs:
+        name, row = "/".join(run.folder.parts[2:]), rows.get(str(run.log))
+        values = [name, "not measured", "", ""]
+        if row:
+            throughput = f"{number(row.throughput)} {row.unit}" if row.status == "ok" else ""
+            values = [name, row.status, throughput, row.reason]
+        table.add_row(*(escape(printable(value)) for value in values))
+    Console().print(table)
 
 
 def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":

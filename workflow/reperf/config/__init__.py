@@ -4,14 +4,12 @@ The check before a workflow starts, the JSON Schema and docs/configuration.md ar
 these models.
 """
 
-from reperf.config.cluster import Cluster
 from reperf.config.data import Data
-from reperf.config.engine import Container, Engine
 from reperf.config.parallelism import Parallel
 from reperf.config.report import Report, load_report
 from reperf.config.run import Cell, Run, runs_of
-from reperf.config.suite import Entry, LogSource, Suite
-from reperf.config.window import Window
+from reperf.config.site import Cluster, Container, Engine
+from reperf.config.suite import Entry, LogSource, Suite, Window
 from reperf.config.words import topology_shape
 
 __all__ = [

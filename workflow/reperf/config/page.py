@@ -6,9 +6,9 @@ from typing import Any
 from pydantic import BaseModel
 
 from reperf.config import Cluster, Data, Engine, Entry, LogSource, Parallel, Report, Suite, Window
-from reperf.config.known_hardware import Hardware
-from reperf.config.servers import Servers
-from reperf.config.suite import SHARED
+from reperf.config.parallelism import Servers
+from reperf.config.site import Hardware
+from reperf.config.suite import Measured
 
 HEAD = """\
 # Configuration
@@ -27,6 +27,9 @@ snakemake --profile slurm --configfile reports/modern.yaml site.yaml  # there
 Snakemake merges the files: a later file overrides an earlier one key by key, and replaces a list as
 a whole. Files without `suites` add to `config.yaml`. `reperf plan`, `reperf doctor` and
 `reperf runs` take the same `--configfile`. Put targets before it, or after `--`.
+
+`reperf config init FILE` writes a report with comments, to be edited; `reperf config check FILE`
+checks one and says what of it cannot run on this machine.
 
 Wrong keys and values are refused in one line before anything starts. The first line of each file
 names `workflow/schemas/config.schema.json`, by which editors complete keys and mark mistakes;
@@ -49,7 +52,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
 
 OF_REPORT = "the report's"
 OF_NAMES = {"integer": "whole numbers", "object": "names with text each", "string": "text"}
-"""What stands behind the names of a mapping, by the type that its schema says."""
+"""The values of a mapping in words, by the type in its schema."""
 
 _LINKS = {f"#/$defs/{model.__name__}": key for key, model in SECTIONS.items()}
 
@@ -61,17 +64,21 @@ def configuration_page() -> str:
     for key, model in SECTIONS.items():
         described = schema["$defs"][model.__name__]
         if model is Suite:
-            for shared in SHARED:
+            for shared in Measured.model_fields:
                 described["properties"][shared]["default"] = OF_REPORT
         sections.append(_section(f"`{key}`", described))
     return "\n".join(sections)
 
 
 def _section(title: str, model: dict[str, Any]) -> str:
+    # What suites and report share comes after what each has alone.
+    properties = sorted(
+        model["properties"].items(), key=lambda item: item[0] in Measured.model_fields
+    )
     rows = [
         f"| `{key}` | {_allowed(field)} | {_left_out(key, field, model)} |"
         f" {field.get('description', '')} |"
-        for key, field in model["properties"].items()
+        for key, field in properties
     ]
     head = ["| key | allowed | default | meaning |", "|---|---|---|---|"]
     return "\n".join([f"## {title}", "", model["description"], "", *head, *rows, ""])
@@ -83,7 +90,7 @@ def _allowed(field: dict[str, Any]) -> str:
         case {"$ref": reference}:
             words = f"keys, see [below](#{_LINKS[reference]})"
         case {"anyOf": choices}:
-            words = " or ".join(_allowed(one) for one in choices if one != {"type": "null"})
+            words = " or ".join(_allowed(form) for form in choices if form != {"type": "null"})
         case {"const": value}:
             words = f"`{value}`"
         case {"enum": values}:
@@ -115,5 +122,5 @@ def _left_out(key: str, field: dict[str, Any], model: dict[str, Any]) -> str:
     default = field.get("default")
     if default == OF_REPORT:
         return default
-    of_keys = isinstance(default, list) and any(isinstance(one, dict) for one in default)
+    of_keys = isinstance(default, list) and any(isinstance(item, dict) for item in default)
     return "" if default is None or "$ref" in field or of_keys else f"`{json.dumps(default)}`"

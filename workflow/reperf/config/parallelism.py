@@ -1,24 +1,28 @@
-"""How the devices of a run share the training: the word `parallel` of an entry."""
+"""How devices share the training, and parameter servers: an entry's `parallel` and `servers`."""
 
 from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
-from pydantic import Field, Strict, model_validator
+from pydantic import Field, model_validator
 
 from reperf.config.words import MOST_DEVICES, MOST_NODES, MOST_SAMPLES
 from reperf.faults import Model
 from reperf.systems import Parallelism
+from reperf.values import MOST_PROCESSES, Number
 
-Devices = Annotated[int, Strict(), Field(ge=1, le=MOST_NODES * MOST_DEVICES)]
+Devices = Annotated[Number, Field(ge=1, le=MOST_NODES * MOST_DEVICES)]
+
+MOST_SERVERS = 14
+"""On a node: each needs a port of its own, of the sixteen that a Slurm job has."""
 
 
 class Parallel(Model):
     """What is not data parallel alone."""
 
-    pipeline: Annotated[tuple[Devices, ...], Field(max_length=MOST_DEVICES)] = Field(
+    pipeline: tuple[Devices, ...] = Field(
         (), description="replicas of each pipeline stage, such as [7, 1]; in all, every device"
     )
-    micro_batches: Annotated[int, Strict(), Field(ge=1, le=MOST_SAMPLES)] | None = Field(
+    micro_batches: Annotated[Number, Field(ge=1, le=MOST_SAMPLES)] | None = Field(
         None, description="into how many a pipeline cuts a batch; left out: as the system has it"
     )
     shard: Devices | None = Field(
@@ -39,12 +43,12 @@ class Parallel(Model):
     @property
     def kinds(self) -> tuple[Parallelism, ...]:
         """Which of the kinds of parallelism it asks for."""
-        asked: dict[Parallelism, Any] = {
+        values: dict[Parallelism, Any] = {
             "pipeline": self.pipeline,
             "shard": self.shard,
             "tensor": self.tensor,
         }
-        return tuple(kind for kind, value in asked.items() if value)
+        return tuple(kind for kind, value in values.items() if value)
 
     @property
     def name(self) -> str:
@@ -78,3 +82,26 @@ class Parallel(Model):
         if devices % together:
             return f"{self.title} needs multiples of {together} devices, not {devices}"
         return None
+
+
+class Servers(Model):
+    """Parameter servers, which `topology` does not count."""
+
+    per_node: Number = Field(1, ge=1, le=MOST_SERVERS, description="how many on each node")
+    threads: Number = Field(1, ge=1, le=MOST_PROCESSES, description="CPU threads of each")
+
+    @property
+    def name(self) -> str:
+        """What names them in paths, such as "servers-1" or "servers-2x4"."""
+        return f"servers-{self.per_node}" + (f"x{self.threads}" if self.threads > 1 else "")
+
+    @property
+    def title(self) -> str:
+        """What tables and figures call them, such as "2 servers a node, 4 threads each"."""
+        servers = f"{self.per_node} server{'s' * (self.per_node > 1)} a node"
+        return servers + (f", {self.threads} threads each" if self.threads > 1 else "")
+
+    @property
+    def cpus(self) -> int:
+        """Those that they take on each node."""
+        return self.per_node * self.threads

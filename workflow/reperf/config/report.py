@@ -7,41 +7,27 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from reperf.config.cluster import Cluster
 from reperf.config.data import EMBEDDED, Data
-from reperf.config.engine import ENGINES, Container, Engine
-from reperf.config.known_hardware import Hardware
 from reperf.config.run import Cell, Run, runs_of
+from reperf.config.site import ENGINES, Cluster, Container, Engine, Hardware
 from reperf.config.suite import (
-    ITERATIONS,
-    PRINT_EVERY,
-    REPEATS,
-    SHARED,
-    TIME_LIMIT,
-    TOPOLOGIES,
-    WINDOW,
     Entry,
     EntryOrName,
+    Measured,
     Suite,
-    all_or_named,
     chosen_systems,
 )
-from reperf.config.window import Window
 from reperf.config.words import (
     LARGEST,
     MOST_BYTES,
-    MOST_ENTRIES,
     MOST_RUNS,
-    MOST_SOURCES,
-    MOST_SUITES,
     SystemId,
     Text,
-    Topologies,
     distinct,
     topology_shape,
 )
 from reperf.data.kinds import KINDS
-from reperf.faults import Model, YesOrNo, checked
+from reperf.faults import checked
 from reperf.nearest import did_you_mean
 from reperf.systems import BuildKind, Device, load_systems, load_workloads
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number
@@ -51,15 +37,10 @@ def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [data] if isinstance(data, Mapping) else data
 
 
-class Report(Model):
+class Report(Measured):
     """The whole configuration file."""
 
     title: Text = Field("Training benchmark", description="heading of the report")
-    topologies: Topologies = TOPOLOGIES
-    repeats: Number = REPEATS
-    iterations: Number = ITERATIONS
-    window: Window = WINDOW
-    print_every: Number = PRINT_EVERY
     seed: Number = Field(1, ge=0, le=LARGEST_SEED, description="repeat k trains with seed + k - 1")
     device: Literal["auto", "cpu", "cuda"] = Field(
         "auto", description="auto: GPUs if the machine has enough of them, else the CPU"
@@ -67,7 +48,7 @@ class Report(Model):
     threads_per_device: Number = Field(
         1, ge=1, le=MOST_PROCESSES, description="CPU threads per training process"
     )
-    share_cpus: YesOrNo = Field(
+    share_cpus: bool = Field(
         False,
         description="whether devices share all CPUs of this machine where it has too few for a "
         "topology; such cells have no speedup; left out: the machine is too small for it",
@@ -79,7 +60,6 @@ class Report(Model):
         description="CPU threads per device that read and decode; left out: on the CPU "
         "`threads_per_device`, on GPUs a node's CPUs over its GPUs, at most 16",
     )
-    time_limit: Number = TIME_LIMIT
     memory_limit: Number | None = Field(
         None,
         ge=1,
@@ -95,7 +75,6 @@ class Report(Model):
         EMBEDDED,
         validate_default=True,
         min_length=1,
-        max_length=MOST_SOURCES,
         description="what suites with real input train on: one data set, or several; "
         "left out: the embedded set of each kind",
     )
@@ -106,7 +85,6 @@ class Report(Model):
     )
     images: dict[SystemId, Text] = Field(
         {},
-        max_length=MOST_ENTRIES,
         description="images by system, a reference or a file each, instead of those that "
         "`envs/<system>.image.yaml` names; a system named here is run from its image, "
         "unless `build` says lock",
@@ -115,15 +93,14 @@ class Report(Model):
     cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
     systems: Annotated[
         tuple[EntryOrName, ...],
-        BeforeValidator(all_or_named, json_schema_input_type=str | list[str | Entry]),
+        BeforeValidator(chosen_systems, json_schema_input_type=str | list[str | Entry]),
     ] = Field(
         (),
-        max_length=MOST_ENTRIES,
         description="systems for every suite that runs any, instead of those it names; "
         "`all`: every system",
     )
     suites: Annotated[tuple[Suite, ...], AfterValidator(distinct)] = Field(
-        min_length=1, max_length=MOST_SUITES, description="one table and two plots each"
+        min_length=1, description="one table and two plots each"
     )
     hardware: Hardware = Field(
         Hardware(),
@@ -139,8 +116,8 @@ class Report(Model):
         """Give each suite the report's values for what it leaves out."""
         match config:
             case {"suites": [*suites]}:
-                shared = {key: config[key] for key in SHARED if key in config}
-                asked = (
+                shared = {key: config[key] for key in Measured.model_fields if key in config}
+                systems = (
                     {"systems": chosen_systems(config["systems"])} if config.get("systems") else {}
                 )
                 return dict(config) | {
@@ -149,7 +126,7 @@ class Report(Model):
                         {"systems": ()}
                         | shared
                         | dict(suite)
-                        | (asked if suite.get("systems") else {})
+                        | (systems if suite.get("systems") else {})
                         if isinstance(suite, Mapping)
                         else suite
                         for suite in suites
@@ -186,15 +163,15 @@ class Report(Model):
             of_kind = [data.name for data in self.data if data.kind == kind]
             allowed = ", ".join(of_kind) or f"a data set of {kind}, which `data` lacks"
             if suite.data is not None and suite.data not in of_kind:
-                known = {data.name: data.kind for data in self.data}.get(suite.data)
-                what = f"holds {known}, {suite.workload} needs {kind}" if known else "is not there"
+                other = {data.name: data.kind for data in self.data}.get(suite.data)
+                what = f"holds {other}, {suite.workload} needs {kind}" if other else "is not there"
                 raise ValueError(
                     f"suites.{suite.name}.data: {suite.data} {what}; allowed: {allowed}"
                     f"{did_you_mean(suite.data, of_kind)}"
                 )
             data = self.data_of(suite)
             if suite.input == "folder" and not KINDS[kind].holds_folders:
-                holds = " or ".join(one for one, of in KINDS.items() if of.holds_folders)
+                holds = " or ".join(name for name, other in KINDS.items() if other.holds_folders)
                 raise ValueError(
                     f"suites.{suite.name}.input: folder holds {holds}, {suite.workload} needs "
                     f"{kind}; allowed: records, synthetic"
@@ -230,8 +207,8 @@ class Report(Model):
 
     def on(self, device: Device) -> Self:
         """The part of the report that trains on a device; it may have no suites."""
-        found = (suite for suite in self.suites if self.device_of(suite) == device)
-        return self._part(device, tuple(found))
+        suites = tuple(suite for suite in self.suites if self.device_of(suite) == device)
+        return self._part(device, suites)
 
     def _part(self, device: str, suites: tuple[Suite, ...]) -> Self:
         return self.model_copy(
@@ -267,8 +244,8 @@ class Report(Model):
     def data_of(self, suite: Suite) -> Data | None:
         """The data set that a suite reads; None where the report has none of its kind."""
         kind = load_workloads()[suite.workload].data
-        found = (data for data in self.data if data.kind == kind)
-        return next((data for data in found if suite.data in (None, data.name)), None)
+        of_kind = (data for data in self.data if data.kind == kind)
+        return next((data for data in of_kind if suite.data in (None, data.name)), None)
 
     @property
     def resolved_device(self) -> Device:
@@ -291,19 +268,19 @@ class Report(Model):
     @property
     def cpus_per_device(self) -> int:
         """The CPUs that a run asks the cluster for, for each of its devices."""
-        asked = self.cluster.cpus_per_device if self.cluster else 1
-        return max(asked, self.threads_per_device, self.loader_threads or 1)
+        configured = self.cluster.cpus_per_device if self.cluster else 1
+        return max(configured, self.threads_per_device, self.loader_threads or 1)
 
     def topologies_of(self, suite: Suite) -> tuple[str, ...]:
         """The topologies on which a suite's runs are made: those that there is room for."""
         small = self.hardware_of(suite).topologies
-        return tuple(one for one in suite.topologies_of_runs if one not in small)
+        return tuple(name for name in suite.topologies_of_runs if name not in small)
 
     def widest_topology(self, suite: Suite) -> str:
         """The topology of a suite's runs with the most devices, of these with the most nodes."""
         return max(
             self.topologies_of(suite),
-            key=lambda one: (prod(topology_shape(one)), topology_shape(one)),
+            key=lambda name: (prod(topology_shape(name)), topology_shape(name)),
         )
 
     def cells(self, suite: Suite) -> Iterator[Cell]:
@@ -384,9 +361,9 @@ class Report(Model):
 
     def run(self, suite: str, entry: str, topology: str, repeat: int) -> Run:
         """The run that a path names."""
-        found = self.suite(suite)
-        chosen = next(item for item in found.entries if item.id == entry)
-        return self._run(found, chosen, topology).again(repeat)
+        of_suite = self.suite(suite)
+        of_entry = next(each for each in of_suite.entries if each.id == entry)
+        return self._run(of_suite, of_entry, topology).again(repeat)
 
     def _run(self, suite: Suite, entry: Entry, topology: str) -> Run:
         """The first repeat."""

@@ -6,12 +6,11 @@ from typing import Literal, Self
 
 from pydantic import Field
 
-from reperf.config.engine import Container
-from reperf.config.parallelism import Parallel
-from reperf.config.servers import Servers
+from reperf.config.parallelism import Parallel, Servers
+from reperf.config.site import Container
 from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Topology, Whole, Workload, topology_shape
-from reperf.faults import Model, YesOrNo
+from reperf.faults import Model
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import LockName, Precision, written_shape
 
@@ -40,7 +39,7 @@ class Run(Model):
         None, description="how devices share the training; None: data parallel"
     )
     servers: Servers | None = Field(None, description="parameter servers beside the trainers")
-    together: YesOrNo = Field(
+    together: bool = Field(
         False, description="whether each trainer keeps its own time, by one of its variants"
     )
     input: str = Field(description="a record format, folder or synthetic")
@@ -163,11 +162,12 @@ class Run(Model):
 
     def differences(self, planned: Self) -> str:
         """Where a recorded run differs from the plan, with both values; "" if nowhere."""
-        mine, asked = self._flat(), planned._flat()
+        recorded, configured = self._flat(), planned._flat()
         return "; ".join(
-            f"{name} is {mine.get(name)} by the run record, {asked.get(name)} by the configuration"
-            for name in mine | asked
-            if mine.get(name) != asked.get(name)
+            f"{name} is {recorded.get(name)} by the run record, {configured.get(name)} by the "
+            "configuration"
+            for name in recorded | configured
+            if recorded.get(name) != configured.get(name)
         )
 
     def _flat(self) -> dict[str, object]:

@@ -15,18 +15,13 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from reperf.config.parallelism import Parallel
-from reperf.config.servers import Servers
-from reperf.config.window import Window
+from reperf.config.parallelism import Parallel, Servers
 from reperf.config.words import (
     MONTH_IN_SECONDS,
     MOST_ACCUMULATED,
-    MOST_ENTRIES,
     MOST_ITERATIONS,
     MOST_RUNS,
     MOST_SAMPLES,
-    MOST_SOURCES,
-    MOST_TEXTS,
     BatchSize,
     Label,
     SystemId,
@@ -38,27 +33,86 @@ from reperf.config.words import (
 )
 from reperf.faults import Model
 from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
-from reperf.nearest import did_you_mean, nearest
+from reperf.nearest import did_you_mean
 from reperf.systems import (
     BuildKind,
     Device,
     Input,
     Precision,
-    System,
     load_systems,
     load_workloads,
 )
 from reperf.values import Name, Number, PlainPath
 
-# What a report sets for all of its suites, and a suite may override.
-TOPOLOGIES = Field(("1n1g",), description="nodes x devices per node")
-REPEATS = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
-ITERATIONS = Field(120, ge=1, le=MOST_ITERATIONS, description="training iterations per run")
-WINDOW = Field(Window(), description="the measured iterations")
-PRINT_EVERY = Field(20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines")
-TIME_LIMIT = Field(1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take")
-SHARED = ("topologies", "repeats", "iterations", "window", "print_every", "time_limit")
-"""Their keys."""
+FEWEST_LINES = 50
+"""Lines that trainers which keep their own time print in a window: one for each 2 % of it."""
+
+
+class Window(Model):
+    """The measured iterations."""
+
+    warmup: Number = Field(20, ge=0, le=MOST_ITERATIONS, description="iterations before the window")
+    measured: Number = Field(100, ge=1, le=MOST_ITERATIONS, description="iterations in the window")
+
+    @property
+    def first(self) -> int:
+        """The iteration whose end starts the clock."""
+        return self.warmup
+
+    @property
+    def last(self) -> int:
+        """The iteration whose end stops the clock."""
+        return self.warmup + self.measured
+
+    def lines(self, print_every: int) -> int:
+        """The iterations between two log lines of trainers that keep their own time.
+
+        Their windows begin and end with printed iterations, and should overlap as far as possible:
+        each window should have FEWEST_LINES.
+
+        Args:
+            print_every: iterations between two log lines, as asked for.
+
+        Returns:
+            `print_every`, or its largest divisor that prints so often; 1 if none does.
+        """
+        most = min(print_every, max(1, self.measured // FEWEST_LINES))
+        return next(every for every in range(most, 0, -1) if print_every % every == 0)
+
+    def check(self, iterations: int, print_every: int) -> None:
+        """Refuse a window whose ends a run does not print.
+
+        Raises:
+            ValueError: the window ends after the last iteration, or one of its ends is not printed.
+        """
+        if self.last > iterations:
+            raise ValueError(
+                f"window: ends at iteration {self.last}, after the last of "
+                f"{iterations} iterations; allowed: warmup + measured <= iterations"
+            )
+        for name, edge in (("warmup", self.first), ("warmup + measured", self.last)):
+            if edge % print_every:
+                raise ValueError(
+                    f"window: {name} is {edge}, which is not printed; allowed: multiples of "
+                    f"print_every ({print_every})"
+                )
+
+
+class Measured(Model):
+    """What a report sets for all of its suites, and a suite may override."""
+
+    topologies: Topologies = Field(("1n1g",), description="nodes x devices per node")
+    repeats: Number = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
+    iterations: Number = Field(
+        120, ge=1, le=MOST_ITERATIONS, description="training iterations per run"
+    )
+    window: Window = Field(Window(), description="the measured iterations")
+    print_every: Number = Field(
+        20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines"
+    )
+    time_limit: Number = Field(
+        1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take"
+    )
 
 
 def _ends_with_a_name(path: Path) -> Path:
@@ -109,14 +163,15 @@ class Entry(Model):
     @field_validator("variants")
     @classmethod
     def _known_variants(cls, variants: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-        """Take them in the order of system.yaml, so that an entry has one name."""
+        """Sort them as in system.yaml, so that an entry has a single name."""
         system = load_systems().get(info.data.get("system", ""))
         if system is None:
             return variants
         for name in variants:
             if name not in system.variants:
+                allowed = ", ".join(system.variants) or "none"
                 raise ValueError(
-                    f"{name} is no variant of {system.id}; allowed: {_variants_of(system)}"
+                    f"{name} is no variant of {system.id}; allowed: {allowed}"
                     f"{did_you_mean(name, system.variants)}"
                 )
             if variants.count(name) > 1:
@@ -124,19 +179,6 @@ class Entry(Model):
         if why := system.why_not_together(variants):
             raise ValueError(f"{why}; allowed: one of them")
         return tuple(name for name in system.variants if name in variants)
-
-    @field_validator("servers")
-    @classmethod
-    def _trains_with_servers(cls, servers: Servers | None, info: ValidationInfo) -> Servers | None:
-        systems = load_systems()
-        system = systems.get(info.data.get("system", ""))
-        if servers is not None and system is not None and not system.serve:
-            able = ", ".join(name for name, one in systems.items() if one.serve)
-            raise ValueError(
-                f"{system.id} has no parameter servers; allowed: none, or one of the systems that "
-                f"train with them: {able}"
-            )
-        return servers
 
     @property
     def variant(self) -> str | None:
@@ -148,21 +190,6 @@ class Entry(Model):
         """The entry's name in paths and tables."""
         variant = shown_variant(self.variant, self.accumulation)
         return entry_id(self.system, variant, self.parallel, self.servers)
-
-
-def _variants_of(system: System) -> str:
-    """The names of its variants, those of some of its workloads with these in brackets."""
-    of_workloads = {
-        name: [one for one, can in system.workloads.items() if name in can.variants]
-        for name in system.variants
-    }
-    return (
-        ", ".join(
-            name if len(found) == len(system.workloads) else f"{name} ({', '.join(found)})"
-            for name, found in of_workloads.items()
-        )
-        or "none"
-    )
 
 
 def shown_variant(variant: str | None, accumulation: int | None) -> str | None:
@@ -180,7 +207,7 @@ def entry_id(
     system: str, variant: str | None, parallel: Parallel | None, servers: Servers | None
 ) -> str:
     """What names an entry in paths and tables: "system" or "system+variant+stages-7-1"."""
-    more = [one.name for one in (parallel, servers) if one]
+    more = [each.name for each in (parallel, servers) if each]
     return "+".join([system, *filter(None, [variant]), *more])
 
 
@@ -198,13 +225,6 @@ def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
     if systems in ("all", ["all"]):
         return list(load_systems())
     return [systems] if isinstance(systems, str) else systems
-
-
-def all_or_named(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
-    """The same, unless `all` is mistyped."""
-    if systems != "all" and nearest(systems, ["all", *load_systems()]) == "all":
-        raise ValueError("allowed: all, or systems by their names; did you mean all?")
-    return chosen_systems(systems)
 
 
 class LogSource(Model):
@@ -242,7 +262,7 @@ def _listed(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [sources] if isinstance(sources, str | Mapping) else sources
 
 
-class Suite(Model):
+class Suite(Measured):
     """One table and one pair of plots of the report."""
 
     name: Name = Field(description="folder name under results/suites/, and the figures' name")
@@ -257,14 +277,12 @@ class Suite(Model):
     ] = Field(
         (),
         alias="from",
-        max_length=MOST_SOURCES,
         description="logs to measure instead of runs, or beside them",
     )
     batch_size: BatchSize | None = Field(
         None,
-        validate_default=True,
         description="samples per device and iteration; `largest`: as many as train, see "
-        "docs/measuring.md; only suites with `from` may leave it out",
+        "docs/measuring.md; left out: each of `systems` has its own",
     )
     batch_multiple: Number = Field(
         8, ge=1, le=MOST_SAMPLES, description="what the `largest` batch size is a multiple of"
@@ -277,7 +295,6 @@ class Suite(Model):
     entries: tuple[EntryOrName, ...] = Field(
         (),
         alias="systems",
-        max_length=MOST_ENTRIES,
         description="what to run: a system's name is enough; only suites with `from` may run none",
     )
     input: Input = Field(
@@ -293,7 +310,6 @@ class Suite(Model):
     )
     shape: dict[str, Number] = Field(
         {},
-        max_length=MOST_TEXTS,
         validate_default=True,
         description="of samples and model, with the keys in workflow/workloads/; "
         "left out: the usual shape",
@@ -303,12 +319,6 @@ class Suite(Model):
         validate_default=True,
         description="what to count: one of the workload's units; left out: its usual one",
     )
-    topologies: Topologies = TOPOLOGIES
-    repeats: Number = REPEATS
-    iterations: Number = ITERATIONS
-    window: Window = WINDOW
-    print_every: Number = PRINT_EVERY
-    time_limit: Number = TIME_LIMIT
     baseline: Topology | None = Field(
         None,
         description="topology that speedup is relative to; left out: the smallest of each series",
@@ -340,18 +350,9 @@ class Suite(Model):
         if workload is None:
             return unit
         if unit is not None and unit not in workload.units:
-            meant = did_you_mean(unit, workload.units)
-            raise ValueError(f"allowed: {', '.join(workload.units)}{meant}")
+            allowed = f"{', '.join(workload.units)}{did_you_mean(unit, workload.units)}"
+            raise ValueError(f"allowed: {allowed}")
         return unit or workload.usual_unit
-
-    @field_validator("batch_size")
-    @classmethod
-    def _batch_size_is_known(
-        cls, batch_size: BatchSize | None, info: ValidationInfo
-    ) -> BatchSize | None:
-        if batch_size is None and not info.data.get("sources"):
-            raise PydanticCustomError("missing", "Field required")
-        return batch_size
 
     @field_validator("entries")
     @classmethod
@@ -407,20 +408,12 @@ class Suite(Model):
 
     @model_validator(mode="after")
     def _parallel_fits(self) -> Self:
-        """Check that an entry's devices are those of a topology, and that its batch can be cut."""
+        """Check that an entry's devices are those of a topology."""
         sizes = [prod(topology_shape(topology)) for topology in self.topologies]
         for entry in self.entries:
-            if entry.parallel is None:
-                continue
-            reasons = [entry.parallel.why_not_on(size) for size in sizes]
-            if all(reasons):
+            reasons = [entry.parallel.why_not_on(size) for size in sizes] if entry.parallel else []
+            if reasons and all(reasons):
                 raise ValueError(
                     f"systems.{entry.id}.parallel: {reasons[0]}; allowed: a topology that fits"
-                )
-            parts, size = entry.parallel.micro_batches or 1, entry.batch_size or self.batch_size
-            if isinstance(size, int) and size % parts:
-                raise ValueError(
-                    f"systems.{entry.id}.parallel.micro_batches: {parts} of a batch of {size}; "
-                    f"allowed: what divides {size}"
                 )
         return self

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field
 
 from reperf.data import KIND_NAMES
 from reperf.errors import ReperfError
-from reperf.faults import Model, YesOrNo
+from reperf.faults import Model
 from reperf.files import sha256
 from reperf.values import LARGEST_SEED, MOST_PARTS, MOST_PROCESSES, Name, Number
 
@@ -50,7 +50,7 @@ class Kind(Model):
     kind: Literal[KIND_NAMES] = Field(  # type: ignore[valid-type]  # their packages say it
         "images", description="what it holds"
     )
-    embedded_on_gpus: YesOrNo = Field(
+    embedded_on_gpus: bool = Field(
         False, description="whether GPUs, too, may train on the embedded set, which is small"
     )
     parts: Number = Field(

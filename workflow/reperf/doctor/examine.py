@@ -2,32 +2,29 @@
 
 import json
 import secrets
-import shutil
 import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pydantic import TypeAdapter, ValidationError
 
 from reperf.builds import build_of, why_build
 from reperf.config import Report, Run
-from reperf.doctor.findings import find
+from reperf.doctor.findings import Survey, find
 from reperf.doctor.health import findings_of_others
 from reperf.doctor.probe import Request
-from reperf.doctor.survey import Survey
 from reperf.doctor.targets import WAIT_SECONDS, Nodes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
-from reperf.errors import ReperfError
-from reperf.layout import ALL_SUMMARY
 from reperf.plans.disk import needed_bytes
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Trial
-from reperf.tables import read_summary
+from reperf.text import count
 
 ANSWER_SECONDS = WAIT_SECONDS + 240
 """How long nodes may take to answer, their wait for a job included."""
@@ -37,7 +34,9 @@ _SECONDS_BETWEEN = 20
 _TRIALS = TypeAdapter(tuple[Trial, ...])
 
 
-def examine(nodes: Nodes, report: Report, *, profile: str, configfile: str) -> Diagnosis:
+def examine(
+    nodes: Nodes, report: Report, *, profile: str, configfile: str, tell: Callable[[str], None]
+) -> Diagnosis:
     """Ask all nodes at the same time, try each system on them, and judge what they report.
 
     Args:
@@ -45,19 +44,21 @@ def examine(nodes: Nodes, report: Report, *, profile: str, configfile: str) -> D
         report: with its device decided.
         profile: its name, for the reader.
         configfile: the report's files, for the reader.
+        tell: takes a line for whoever waits: what begins.
     """
     runs: dict[str, Run] = {}
     for run in report.run_of_each_entry():
         runs.setdefault(build_of(run).id, run)
-    builds = {name: build_of(run) for name, run in runs.items()}
     built = {
-        name: None if why_build(build) else build.recipe_digest for name, build in builds.items()
+        name: None if why_build(build_of(run)) else build_of(run).recipe_digest
+        for name, run in runs.items()
     }
-    node_reports = _ask_all(nodes, [run for name, run in runs.items() if built[name]])
+    made = [run for name, run in runs.items() if built[name]]
+    node_reports = _ask_all(nodes, made, tell)
     survey = Survey(
         report=report,
         node_reports=node_reports,
-        trials=_try_all(nodes, report, built, node_reports),
+        trials=_try_all(nodes, report, node_reports, tell),
         built=built,
         needed_bytes=needed_bytes(report, built),
     )
@@ -74,26 +75,30 @@ def examine(nodes: Nodes, report: Report, *, profile: str, configfile: str) -> D
     )
 
 
-def _ask_all(nodes: Nodes, runs: Iterable[Run]) -> tuple[NodeReport, ...]:
+def _ask_all(
+    nodes: Nodes, runs: Sequence[Run], tell: Callable[[str], None]
+) -> tuple[NodeReport, ...]:
     """Ask the nodes that get jobs; they write into a folder that is removed afterwards."""
-    meeting, secret = Path(f".reperf-doctor-{secrets.token_hex(4)}"), secrets.token_hex()
+    secret = secrets.token_hex()
+    folder = Path.cwd()
+    with (
+        TemporaryDirectory(prefix=".reperf-doctor-", dir=folder) as meeting,
+        ThreadPoolExecutor(_AT_ONCE) as pool,
+    ):
+        Path(meeting, "caller").write_text(secret, encoding="utf-8")
 
-    def ask(node: str, why_not: str) -> NodeReport:
-        if why_not:
-            return NodeReport(node=node, offered=False, trouble=why_not)
-        request = Request(
-            node=node, folder=Path.cwd(), meeting=meeting, secret=secret, runs=tuple(runs)
-        )
-        return _ask(nodes.on(node), request)
+        def ask(node: str, why_not: str) -> NodeReport:
+            if why_not:
+                return NodeReport(node=node, offered=False, trouble=why_not)
+            request = Request(
+                node=node, folder=folder, meeting=Path(meeting), secret=secret, runs=tuple(runs)
+            )
+            return _ask(nodes.on(node), request)
 
-    meeting.mkdir()
-    try:
-        (meeting / "caller").write_text(secret, encoding="utf-8")
         why_not = nodes.why_not()
-        with ThreadPoolExecutor(_AT_ONCE) as pool:
-            return tuple(pool.map(ask, why_not.keys(), why_not.values()))
-    finally:
-        shutil.rmtree(meeting, ignore_errors=True)
+        builds = count(len(runs), "build")
+        tell(f"looking at {count(len(why_not), 'node')}, starting {builds} on each")
+        return tuple(pool.map(ask, why_not.keys(), why_not.values()))
 
 
 def _ask(start: Sequence[str], request: Request) -> NodeReport:
@@ -123,8 +128,8 @@ def _ask(start: Sequence[str], request: Request) -> NodeReport:
 def _try_all(
     nodes: Nodes,
     report: Report,
-    built: dict[str, str | None],
     node_reports: Iterable[NodeReport],
+    tell: Callable[[str], None],
 ) -> tuple[Trial, ...]:
     """Try each system on each node where its build is well, then on all of those together."""
     probes = {answer.node: answer.probe for answer in node_reports if answer.probe}
@@ -132,16 +137,27 @@ def _try_all(
     together: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
     for name, run in runs_to_try(report).items():
         build = build_of(run).id
-        able = tuple(node for node in probes if built[build] and _can_run(probes[node], build))
+        able = tuple(node for node, probe in probes.items() if _can_run(probe, build))
         for node in able:
             alone[(node,)][name] = run
         if len(able) > 1:
             together[able][name] = run
+    if alone:
+        names = dict.fromkeys(name for runs in alone.values() for name in runs)
+        tell(f"trying {', '.join(names)} on {', '.join(node for (node,) in alone)}")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         results = list(pool.map(partial(_try, nodes, report), alone.keys(), alone.values()))
     # One after the other: they would slow each other.
-    results += [_try(nodes, report, names, runs) for names, runs in together.items()]
+    for able, runs in together.items():
+        tell(f"trying {', '.join(runs)} on {count(len(able), 'node')} together")
+        results.append(_try(nodes, report, able, runs))
     return tuple(trial for trials in results for trial in trials)
+
+
+def _can_run(probe: Probe, build: str) -> bool:
+    """Whether a build is made, starts on a node, and runs on its GPUs."""
+    state = probe.environments.get(build)
+    return bool(state and not (probe.shared_trouble or state.trouble or state.unfit))
 
 
 def _try(
@@ -150,68 +166,17 @@ def _try(
     """Try some systems on the named nodes, one after the other."""
     chosen = {name: on_nodes(report, run, len(names)).model_dump() for name, run in runs.items()}
     cluster = report.cluster and report.cluster.of_launch()
-    # The framework is tried, then on a single node the loader.
-    seconds = 2 * len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
+    seconds = len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
     request = json.dumps({"runs": chosen, "cluster": cluster})
     with _started(nodes.on_all(names, seconds), "reperf.doctor.trials", request) as process:
         answer, trouble = _end_of(process, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:
-        trials = _TRIALS.validate_json(answer)
+        return _TRIALS.validate_json(answer)
     except ValidationError:
-        trouble = f"no answer: {trouble}"
         return [
-            Trial(name=name, build=build_of(run).id, nodes=names, trouble=trouble)
+            Trial(name=name, build=build_of(run).id, nodes=names, trouble=f"no answer: {trouble}")
             for name, run in runs.items()
         ]
-    return [
-        trial.model_copy(update={"needed": trained_without_loader(report, runs[trial.name])})
-        if trial.loaded is not None
-        else trial
-        for trial in trials
-    ]
-
-
-def trained_without_loader(report: Report, run: Run) -> float | None:
-    """Samples per second that the devices of one node train, if their loader never lets them wait.
-
-    Taken from the cells of the report that lies here, measured on synthetic input: the same system,
-    variant, workload and precision, the fastest per device.
-
-    Returns:
-        None if nothing of the kind has been measured yet.
-    """
-    synthetic = {
-        suite.name
-        for suite in report.suites
-        if suite.input == "synthetic"
-        and (suite.workload, suite.precision, suite.shape)
-        == (run.workload, run.precision, run.shape)
-    }
-    if not synthetic or not Path(ALL_SUMMARY).exists():
-        return None
-    try:
-        cells = read_summary(ALL_SUMMARY)
-    except ReperfError:
-        return None
-    wanted = {
-        "system": run.system,
-        "variant": run.shown_variant or "",
-        "parallel": run.identity["parallel"] or "",
-        "servers": run.identity["servers"] or "",
-        "status": "ok",
-    }
-    cells = cells[cells["suite"].isin(synthetic)]
-    for column, value in wanted.items():
-        cells = cells[cells[column] == value]
-    if cells.empty:
-        return None
-    per_device = cells["throughput_median"] / (cells["num_nodes"] * cells["devices_per_node"])
-    return float(per_device.max()) * report.on(run.device).largest_shape[1]
-
-
-def _can_run(probe: Probe, build: str) -> bool:
-    state = probe.environments[build]
-    return not (probe.shared_trouble or state.trouble or state.unfit)
 
 
 def _started(start: Sequence[str], module: str, argument: str) -> subprocess.Popen[str]:

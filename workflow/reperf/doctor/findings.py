@@ -1,75 +1,93 @@
 """The checks of nodes, from what they reported to findings; no check asks a machine anything."""
 
+from collections import defaultdict
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
+from typing import TypeVar
 
+from reperf.builds import build_of
 from reperf.config import Report
-from reperf.doctor.survey import (
-    NOT_THERE,
-    Survey,
-    Verdict,
-    check_each,
-    check_equal,
-    check_reports,
-    most_common,
-)
-from reperf.doctor.trial_checks import check_builds, check_trials
+from reperf.doctor.hardware import ADVICE
+from reperf.doctor.trial_checks import check_trials
 from reperf.printed import gibibytes
-from reperf.records.diagnosis import Finding, Level, NodeReport, Probe
+from reperf.records.diagnosis import Finding, NodeReport, Probe, Trial, Verdict
+from reperf.systems import Device, load_systems
 from reperf.text import count
+
+Value = TypeVar("Value")
+Judge = Callable[[NodeReport, Probe], Verdict | None]
+"""Judges one node by what it reported; None where it has no such thing, or does not report it."""
 
 CLOCKS_APART_SECONDS = 1.0
 
 
-def _settings(probe: Probe) -> str:
-    return ", ".join(f"{name} {value}" for name, value in probe.settings.items())
+@dataclass(frozen=True)
+class Survey:
+    """All that the checks know.
+
+    Attributes:
+        report: what is to run.
+        node_reports: of every node of the place where it runs.
+        trials: of each system, on each node and on all together.
+        built: build -> SHA-256 of what it was made from; None: not made, or of another recipe.
+        needed_bytes: what the report has yet to write into the work folder.
+    """
+
+    report: Report
+    node_reports: tuple[NodeReport, ...]
+    trials: tuple[Trial, ...]
+    built: dict[str, str | None]
+    needed_bytes: int
+
+    @property
+    def probes(self) -> dict[str, Probe]:
+        """Node -> what it reported; without the nodes that did not answer."""
+        return {report.node: report.probe for report in self.node_reports if report.probe}
 
 
-def _topology(probe: Probe) -> str | None:
-    """A short name for what nvidia-smi topo -m printed, which results/doctor.json holds."""
-    matrix = probe.host.topology_matrix
-    return f"matrix {sha256(matrix.encode()).hexdigest()[:8]}" if matrix else None
+def find(survey: Survey) -> Iterator[Finding]:
+    """The findings of all checks; what nodes do not have is in a single row at the end."""
+    yield from _answers(survey)
+    lacking: dict[str, list[str]] = {node: [] for node in survey.probes}
+    for check, judge in _judges(survey).items():
+        nodes_of: dict[Verdict, list[str]] = defaultdict(list)
+        for report in survey.node_reports:
+            if report.probe is None:
+                continue
+            if verdict := judge(report, report.probe):
+                nodes_of[verdict].append(report.node)
+            else:
+                lacking[report.node].append(check)
+        for verdict, nodes in nodes_of.items():
+            yield verdict.on(check, *nodes)
+    yield from check_trials(
+        survey.trials, {node: sum(probe.ports) for node, probe in survey.probes.items()}
+    )
+    for checks in dict.fromkeys(filter(None, map(tuple, lacking.values()))):
+        what = f"{', '.join(checks)}: none here, or not reported"
+        nodes = [node for node, others in lacking.items() if tuple(others) == checks]
+        yield Verdict("not there", what).on("all else", *nodes)
 
 
-def _ports(probe: Probe) -> str:
-    rates = dict.fromkeys(probe.ports)
-    return ", ".join(f"{probe.ports.count(rate)} x {rate:g} Gb/s" for rate in rates)
+def _judges(survey: Survey) -> dict[str, Judge]:
+    """The checks of each node: nodes with the same verdict share a finding."""
+    devices = 1 if survey.report.share_cpus else survey.report.largest_shape[1]
+    return {
+        "work folder": _judge_folder,
+        "clock": _judge_clock,
+        **{f"build {build}": _judge_of_build(survey, build) for build in survey.built},
+        **{check: _judge_of_equal(survey, value) for check, value in EQUAL.items()},
+        **{check: partial(_judge_reading, check) for check in ADVICE},
+        "CPUs for a run": partial(_judge_cpus, devices * survey.report.threads_per_device),
+        "disk": partial(_judge_disk, survey.needed_bytes),
+        "GPUs": partial(_judge_gpus, survey.report.on("cuda")),
+        "GPU kind": partial(_judge_kinds, _most_common(survey, _kinds)),
+    }
 
 
-EQUAL: dict[str, Callable[[Probe], str | None]] = {
-    "CPU": lambda probe: f"{probe.host.cores} x {probe.host.cpu}",
-    "system": lambda probe: f"{probe.host.os}, kernel {probe.host.kernel}",
-    "kernel settings": lambda probe: _settings(probe) or None,
-    "GPU driver": lambda probe: (
-        f"{probe.host.driver}, CUDA {probe.host.cuda}" if probe.host.driver else None
-    ),
-    "GPU topology": _topology,
-    "InfiniBand": lambda probe: _ports(probe) or None,
-}
-"""What must be the same on all nodes."""
-NODE_ADVICE = {
-    "CPU governor": "cpupower frequency-set --governor performance",
-    "CPU clock": "raise scaling_max_freq",
-    "CPU quota": "a quota pauses threads at work: ask for a CPU set instead",
-    "other processes": "end them first; a load without a busy process is over, or hidden from you",
-    "memory": "other processes hold the memory",
-    "shared memory": "NCCL and data loaders use /dev/shm: give it more",
-}
-"""Check of a reading of each node -> what to do where it is not fine."""
-GPU_ADVICE = {
-    "GPU clocks": "nvidia-smi --reset-applications-clocks",
-    "GPU slowdown": "check its cooling and power supply",
-    "GPU power limit": "raise it with nvidia-smi --power-limit",
-    "GPU processes": "end these processes first",
-    "GPU MIG": "a run needs whole GPUs",
-}
-"""The same of each GPU."""
-SPOILING = ("GPU MIG",)
-"""Checks whose readings are errors where they are not fine, not warnings."""
-
-
-def check_answers(survey: Survey) -> Iterator[Finding]:
+def _answers(survey: Survey) -> Iterator[Finding]:
     """Every node that gets jobs answers, and there are enough of them for every run."""
     for report in survey.node_reports:
         if not report.offered:
@@ -87,15 +105,15 @@ def check_answers(survey: Survey) -> Iterator[Finding]:
         yield Verdict("error", what).on("answer", *nodes)
 
 
-def _judge_folder(report: NodeReport) -> Verdict:
+def _judge_folder(report: NodeReport, probe: Probe) -> Verdict:
     """Whether the node reads what the caller writes there, and the caller what the node writes."""
     unseen = "" if report.note_arrived else "the caller cannot see what it writes"
-    if trouble := (report.probe and report.probe.shared_trouble) or unseen:
+    if trouble := probe.shared_trouble or unseen:
         return Verdict("error", trouble, "work in a folder that all nodes see at the same path")
     return Verdict("ok", "read and written")
 
 
-def _judge_clock(report: NodeReport) -> Verdict:
+def _judge_clock(report: NodeReport, _: Probe) -> Verdict:
     """Whether the node's clock agrees with this machine's, which looks at its files."""
     behind = report.clock_offset or 0.0
     if abs(behind) < CLOCKS_APART_SECONDS:
@@ -104,95 +122,145 @@ def _judge_clock(report: NodeReport) -> Verdict:
     return Verdict("warning", what, "set the clocks by NTP: Snakemake compares the times of files")
 
 
-def check_machines(survey: Survey) -> Iterator[Finding]:
-    """Machines are alike, have room, run at full clocks, and are not used by others."""
-    for check, value in EQUAL.items():
-        yield from check_equal(survey, check, value)
-    for check, advice in NODE_ADVICE.items():
-        yield from check_each(survey, check, partial(_judge_node, check, advice))
-    devices = 1 if survey.report.share_cpus else survey.report.largest_shape[1]
-    judge_cpus = partial(_judge_cpus, devices * survey.report.threads_per_device)
-    yield from check_each(survey, "CPUs for a run", judge_cpus)
-    yield from check_each(survey, "disk", partial(_judge_disk, survey.needed_bytes))
+def _judge_of_build(survey: Survey, build: str) -> Judge:
+    """Each system's trainer starts everywhere, with the same packages, and a compiler if needed."""
+    recipe = survey.built[build]
+    if recipe is None:
+        what = "not made, or from another recipe; the workflow makes it first"
+        not_made = Verdict("warning", what, "call the doctor again then")
+        return lambda *_: not_made
+    compiling: dict[Device, set[str]] = defaultdict(set)
+    for run in survey.report.run_of_each_entry():
+        varied = load_systems()[run.system].varied(run.variant)
+        if (
+            run.variant
+            and build_of(run).id == build
+            and any(variant.compiles for variant in varied)
+        ):
+            compiling[run.device].add(run.variant)
+    usual = _most_common(survey, partial(_installed, build=build))
+    return partial(_judge_build, build=build, recipe=recipe, usual=usual, compiling=compiling)
 
 
-def _judge_node(check: str, advice: str, probe: Probe) -> Verdict:
-    reading = probe.readings.get(check)
-    if reading is None:
-        return Verdict(NOT_THERE, "not set, or not reported")
-    return Verdict("ok", reading.what) if reading.fine else Verdict("warning", reading.what, advice)
+def _judge_build(
+    _: NodeReport,
+    probe: Probe,
+    build: str,
+    recipe: str,
+    usual: set[str] | None,
+    compiling: dict[Device, set[str]],
+) -> Verdict:
+    state, installed = probe.environments[build], _installed(probe, build)
+    advice = "it must lie in the shared folder, and so must its Python"
+    if state.trouble:
+        return Verdict("error", state.trouble, advice)
+    if state.recipe_sha256 != recipe:
+        here = (state.recipe_sha256 or "")[:12]
+        return Verdict("error", f"made from the recipe {here}, elsewhere {recipe[:12]}", advice)
+    if state.unfit:
+        return Verdict("error", state.unfit, "docs/systems.md says which builds run there")
+    if installed is not None and usual is not None and installed != usual:
+        here, elsewhere = (
+            ", ".join(sorted(names)) or "missing"
+            for names in (installed - usual, usual - installed)
+        )
+        return Verdict("error", f"{here} here, {elsewhere} elsewhere", advice)
+    for device, variants in compiling.items():
+        if not state.compilers.get(device):
+            what = f"no compiler, which {' and '.join(sorted(variants))} needs"
+            advice = "install gcc and g++, or name others by CC and CXX; or take an image with them"
+            return Verdict("error", what, advice)
+    number = count(len(state.packages), "package")
+    return Verdict("ok", f"{state.framework}, Python {state.python}, {number}; its trainer starts")
 
 
-def _judge_cpus(needed: int, probe: Probe) -> Verdict:
+def _installed(probe: Probe, build: str) -> set[str] | None:
+    state = probe.environments[build]
+    if state.trouble:
+        return None
+    return {f"python {state.python}", *(f"{name} {at}" for name, at in state.packages.items())}
+
+
+def _topology(probe: Probe) -> str | None:
+    """A short name for what nvidia-smi topo -m printed, which results/doctor.json holds."""
+    matrix = probe.host.topology_matrix
+    return f"matrix {sha256(matrix.encode()).hexdigest()[:8]}" if matrix else None
+
+
+EQUAL: dict[str, Callable[[Probe], str | None]] = {
+    "CPU": lambda probe: f"{probe.host.cores} x {probe.host.cpu}",
+    "system": lambda probe: f"{probe.host.os}, kernel {probe.host.kernel}",
+    "kernel settings": lambda probe: ", ".join(map(" ".join, probe.settings.items())) or None,
+    "GPU driver": lambda probe: (
+        f"{probe.host.driver}, CUDA {probe.host.cuda}" if probe.host.driver else None
+    ),
+    "GPU topology": _topology,
+    "InfiniBand": lambda probe: (
+        ", ".join(
+            f"{probe.ports.count(rate)} x {rate:g} Gb/s" for rate in dict.fromkeys(probe.ports)
+        )
+        or None
+    ),
+}
+"""What must be the same on all nodes."""
+
+
+def _judge_of_equal(survey: Survey, value: Callable[[Probe], str | None]) -> Judge:
+    """Expect one value on all nodes."""
+    usual = _most_common(survey, value)
+
+    def judge(_: NodeReport, probe: Probe) -> Verdict | None:
+        this = value(probe)
+        if this != usual:
+            what = f"{this or 'none'}, elsewhere {usual or 'none'}"
+            return Verdict("warning", what, "runs on different nodes cannot be compared")
+        return Verdict("ok", this) if this else None
+
+    return judge
+
+
+def _most_common(survey: Survey, value: Callable[[Probe], Value]) -> Value | None:
+    """The value of most nodes, without the nodes that have none; in a tie, the first node's."""
+    values = [value(probe) for probe in survey.probes.values()]
+    return max((value for value in values if value is not None), key=values.count, default=None)
+
+
+def _judge_reading(check: str, _: NodeReport, probe: Probe) -> Verdict | None:
+    return probe.readings.get(check)
+
+
+def _judge_cpus(needed: int, _: NodeReport, probe: Probe) -> Verdict:
     if probe.host.cores >= needed:
         return Verdict("ok", f"at least {needed}")
     advice = "lower threads_per_device, or the devices per node of the topologies"
     return Verdict("error", f"{count(probe.host.cores, 'CPU')}; at least {needed} needed", advice)
 
 
-def _judge_disk(needed: int, probe: Probe) -> Verdict:
+def _judge_disk(needed: int, _: NodeReport, probe: Probe) -> Verdict | None:
     if probe.disk_free is None:
-        return Verdict(NOT_THERE, "not seen")
+        return None
     if probe.disk_free >= needed:
         return Verdict("ok", f"at least {gibibytes(needed)} free")
     what = f"{gibibytes(probe.disk_free)} free; at least {gibibytes(needed)} needed"
     return Verdict("error", what, "make room in the work folder")
 
 
-def check_gpus(survey: Survey) -> Iterator[Finding]:
-    """As many GPUs as runs ask for, of one kind, whole, fast and unused."""
-    yield from check_each(survey, "GPUs", partial(_judge_number, survey.report.on("cuda")))
-    yield from check_each(survey, "GPU kind", partial(_judge_kinds, most_common(survey, _kinds)))
-    for check, advice in GPU_ADVICE.items():
-        yield from check_each(survey, check, partial(_judge_gpus, check, advice))
-
-
-def _judge_number(on_gpus: Report, probe: Probe) -> Verdict:
-    there, wanted = len(probe.gpus), on_gpus.largest_shape[1]
+def _judge_gpus(on_gpus: Report, _: NodeReport, probe: Probe) -> Verdict | None:
+    there, wanted = len(probe.host.gpus), on_gpus.largest_shape[1]
     if on_gpus.suites and there < wanted:
         advice = "see what nvidia-smi says on the node"
         return Verdict("error", f"{there} seen, runs ask for {wanted}", advice)
-    return Verdict("ok", f"{there} seen") if there else Verdict(NOT_THERE, "none, and none needed")
+    return Verdict("ok", f"{there} seen") if there else None
 
 
-def _judge_kinds(usual: tuple[str, ...] | None, probe: Probe) -> Verdict:
+def _judge_kinds(usual: tuple[str, ...] | None, _: NodeReport, probe: Probe) -> Verdict | None:
     kinds = _kinds(probe)
     if len(kinds) > 1 or kinds != usual:
         what = f"{' and '.join(kinds) or 'none'}, elsewhere {' and '.join(usual or ()) or 'none'}"
         return Verdict("error", what, "a report needs GPUs of one kind")
-    return Verdict("ok", kinds[0]) if kinds else Verdict(NOT_THERE, "no GPU")
+    return Verdict("ok", kinds[0]) if kinds else None
 
 
 def _kinds(probe: Probe) -> tuple[str, ...]:
     kinds = {f"{gpu.name}, {gibibytes(gpu.memory_bytes)}" for gpu in probe.host.gpus}
     return tuple(sorted(kinds))
-
-
-def _judge_gpus(check: str, advice: str, probe: Probe) -> Verdict:
-    """One verdict on all GPUs of a node: what is wrong with which, or what all are like."""
-    readings = {number: gpu[check] for number, gpu in enumerate(probe.gpus) if check in gpu}
-    wrong = [
-        f"GPU {number} {reading.what}" for number, reading in readings.items() if not reading.fine
-    ]
-    if wrong:
-        level: Level = "error" if check in SPOILING else "warning"
-        return Verdict(level, "; ".join(wrong), advice)
-    if not readings:
-        return Verdict(NOT_THERE, "not reported" if probe.gpus else "no GPU")
-    return Verdict("ok", ", ".join(dict.fromkeys(reading.what for reading in readings.values())))
-
-
-CHECKS: tuple[Callable[[Survey], Iterator[Finding]], ...] = (
-    check_answers,
-    partial(check_reports, check="work folder", judge=_judge_folder),
-    partial(check_reports, check="clock", judge=_judge_clock),
-    check_builds,
-    check_machines,
-    check_gpus,
-    check_trials,
-)
-
-
-def find(survey: Survey) -> tuple[Finding, ...]:
-    """The findings of all checks, in the order of the table."""
-    return tuple(finding for check in CHECKS for finding in check(survey))

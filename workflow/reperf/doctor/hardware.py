@@ -17,8 +17,26 @@ import pynvml
 
 from reperf.machine import cores, gpu_handles
 from reperf.printed import gibibytes
-from reperf.records.diagnosis import Reading
+from reperf.records.diagnosis import Verdict
 
+Reading = tuple[str, bool]
+"""A setting or a state in words, and whether it is as it should be."""
+ADVICE = {
+    "CPU governor": "cpupower frequency-set --governor performance",
+    "CPU clock": "raise scaling_max_freq",
+    "CPU quota": "a quota pauses threads at work: ask for a CPU set instead",
+    "other processes": "end them first; a load without a busy process is over, or hidden from you",
+    "memory": "other processes hold the memory",
+    "shared memory": "NCCL and data loaders use /dev/shm: give it more",
+    "GPU clocks": "nvidia-smi --reset-applications-clocks",
+    "GPU slowdown": "check its cooling and power supply",
+    "GPU power limit": "raise it with nvidia-smi --power-limit",
+    "GPU processes": "end these processes first",
+    "GPU MIG": "a run needs whole GPUs",
+}
+"""Check of a node or of its GPUs -> what to do about a reading that is not as it should be."""
+SPOILING = ("GPU MIG",)
+"""The checks whose bad readings are errors, not warnings."""
 SAMPLE_SECONDS = 0.5
 BUSY_PERCENT = 20
 """Of one CPU: a process that uses this much counts as busy."""
@@ -45,8 +63,8 @@ _HARMFUL_REASONS = {
 }
 
 
-def readings(root: Path = Path("/")) -> dict[str, Reading]:
-    """How a node is set, and who else uses it: check -> reading, without what is unknown.
+def readings(root: Path = Path("/")) -> dict[str, Verdict]:
+    """How a node is set, and who else uses it: check -> verdict, without what is unknown.
 
     Args:
         root: the folder that holds sys/ and proc/.
@@ -58,35 +76,43 @@ def readings(root: Path = Path("/")) -> dict[str, Reading]:
         for cpu in frequencies
     ]
     allowed, possible = min(kilohertz, default=(None, None))
-    found = {
+    memory = psutil.virtual_memory()
+    known = {
         "CPU governor": _expected(governors, "performance") if governors else None,
         "CPU clock": _share(allowed and allowed // 1000, possible and possible // 1000, "MHz"),
         "CPU quota": _share(_quota(root), cores(), "CPUs"),
         "other processes": _others(),
-        "memory": _room(psutil.virtual_memory().available, psutil.virtual_memory().total // 2),
+        "memory": _room(memory.available, memory.total // 2),
     }
     memory_disk = Path("/dev/shm")
     if memory_disk.exists():
-        found["shared memory"] = _room(shutil.disk_usage(memory_disk).free, LEAST_SHARED_MEMORY)
-    return {check: reading for check, reading in found.items() if reading}
+        known["shared memory"] = _room(shutil.disk_usage(memory_disk).free, LEAST_SHARED_MEMORY)
+    return {check: _verdict(check, reading) for check, reading in known.items() if reading}
+
+
+def _verdict(check: str, reading: Reading) -> Verdict:
+    what, is_fine = reading
+    if is_fine:
+        return Verdict("ok", what)
+    return Verdict("error" if check in SPOILING else "warning", what, ADVICE[check])
 
 
 def _share(there: float | None, full: float | None, unit: str) -> Reading | None:
     if there is None or full is None:
         return None
-    return Reading(what=f"{there:g} of {full:g} {unit}", fine=there >= full)
+    return f"{there:g} of {full:g} {unit}", there >= full
 
 
 def _expected(text: str, usual: str) -> Reading:
-    return Reading(what=text, fine=text == usual)
+    return text, text == usual
 
 
 def _room(free: int, needed: int) -> Reading:
     # Nodes whose memory is not equally full share a row.
     least = f"at least {gibibytes(needed)}"
     if free >= needed:
-        return Reading(what=f"{least} free")
-    return Reading(what=f"{gibibytes(free)} free; {least} needed", fine=False)
+        return f"{least} free", True
+    return f"{gibibytes(free)} free; {least} needed", False
 
 
 def settings(root: Path = Path("/")) -> dict[str, str]:
@@ -95,8 +121,8 @@ def settings(root: Path = Path("/")) -> dict[str, str]:
     Args:
         root: the folder that holds sys/ and proc/.
     """
-    found = {name: _word(root / path) for name, path in _SETTINGS.items()}
-    return {name: value for name, value in found.items() if value}
+    values = {name: _word(root / path) for name, path in _SETTINGS.items()}
+    return {name: value for name, value in values.items() if value}
 
 
 def disk_free(folder: Path) -> int | None:
@@ -116,13 +142,23 @@ def active_ports(root: Path = Path("/")) -> tuple[float, ...]:
     )
 
 
-def gpu_readings() -> tuple[dict[str, Reading], ...]:
-    """The readings of each GPU of this machine; none where there is no NVIDIA driver."""
+def gpu_readings() -> dict[str, Verdict]:
+    """The same of this machine's GPUs: what is wrong with which, or what all of them are like."""
     with gpu_handles() as handles:
-        return tuple(map(_gpu_readings, handles))
+        gpus = [*map(_gpu_readings, handles)]
+    verdicts = {}
+    for check in ADVICE:
+        readings = [
+            (number, *reading) for number, gpu in enumerate(gpus) if (reading := gpu.get(check))
+        ]
+        wrong = [f"GPU {number} {what}" for number, what, is_fine in readings if not is_fine]
+        alike = dict.fromkeys(what for _, what, _ in readings)
+        if readings:
+            verdicts[check] = _verdict(check, ("; ".join(wrong) or ", ".join(alike), not wrong))
+    return verdicts
 
 
-def _gpu_readings(gpu: Any) -> dict[str, Reading]:  # noqa: ANN401 - NVML's handle
+def _gpu_readings(gpu: Any) -> dict[str, Reading | None]:  # noqa: ANN401 - NVML's handle
     def ask(question: Callable[..., Any], *arguments: Any) -> Any:  # noqa: ANN401 - as NVML answers
         """NVML's answer; None if this GPU or driver has none."""
         try:
@@ -133,19 +169,19 @@ def _gpu_readings(gpu: Any) -> dict[str, Reading]:  # noqa: ANN401 - NVML's hand
     mig = ask(pynvml.nvmlDeviceGetMigMode)
     reasons = ask(pynvml.nvmlDeviceGetCurrentClocksEventReasons) or 0
     slowed = ", ".join(name for bit, name in _HARMFUL_REASONS.items() if reasons & bit)
-    processes = ask(pynvml.nvmlDeviceGetComputeRunningProcesses) or ()
+    running = ask(pynvml.nvmlDeviceGetComputeRunningProcesses) or ()
+    processes = [str(process.pid) for process in running]
     clock = ask(pynvml.nvmlDeviceGetApplicationsClock, pynvml.NVML_CLOCK_SM)
     usual_clock = ask(pynvml.nvmlDeviceGetDefaultApplicationsClock, pynvml.NVML_CLOCK_SM)
     limit = _watts(ask(pynvml.nvmlDeviceGetEnforcedPowerLimit))
     usual_limit = _watts(ask(pynvml.nvmlDeviceGetPowerManagementDefaultLimit))
-    found = {
+    return {
         "GPU clocks": _share(clock, usual_clock, "MHz"),
         "GPU slowdown": _expected(f"slowed by {slowed}" if slowed else "none", "none"),
         "GPU power limit": _share(limit, usual_limit, "W"),
-        "GPU processes": _expected(", ".join(str(one.pid) for one in processes) or "none", "none"),
+        "GPU processes": _expected(", ".join(processes) or "none", "none"),
         "GPU MIG": None if mig is None else _expected("split by MIG" if mig[0] else "off", "off"),
     }
-    return {check: reading for check, reading in found.items() if reading}
 
 
 def _watts(milliwatts: int | None) -> float | None:
@@ -181,14 +217,14 @@ def _others() -> Reading:
     time.sleep(SAMPLE_SECONDS)
     percents = [(_percent(process), process) for process in others]
     busy = sorted((pair for pair in percents if pair[0] >= BUSY_PERCENT), key=lambda pair: -pair[0])
-    shown = [f"{one.info['name']} ({one.pid}) {percent:.0f} %" for percent, one in busy]
+    shown = [f"{process.info['name']} ({process.pid}) {percent:.0f} %" for percent, process in busy]
     if len(shown) > SHOWN_PROCESSES:
         shown[SHOWN_PROCESSES:] = [f"{len(shown) - SHOWN_PROCESSES} more"]
     load = psutil.getloadavg()[0]
     if shown or load > cores() / 2:
         what = f"{', '.join(shown) or 'none busy'}; load {load:.1f} on {cores()} CPUs"
-        return Reading(what=what, fine=False)
-    return Reading(what="none busy")
+        return what, False
+    return "none busy", True
 
 
 def _percent(process: psutil.Process) -> float:

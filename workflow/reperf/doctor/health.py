@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from reperf.doctor.survey import Verdict
-from reperf.records.diagnosis import Finding
+from reperf.records.diagnosis import Finding, Verdict
 from reperf.text import count
 
 FOLDER = Path("logs/health")

@@ -9,6 +9,8 @@ the work folder, which may be just what the node lacks.
 import os
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from reperf.config import Run
 from reperf.doctor import hardware
 from reperf.errors import ReperfError
 from reperf.faults import Model
-from reperf.machine import describe_host
+from reperf.machine import cores, describe_host
 from reperf.records.diagnosis import EnvironmentState, Probe
 from reperf.systems import TRAINERS, load_systems
 
@@ -49,7 +51,9 @@ def main() -> None:
 def look(request: Request) -> Probe:
     """See what this node is like."""
     # First, before the work below itself keeps the CPUs busy.
-    readings = hardware.readings()
+    readings = hardware.readings() | hardware.gpu_readings()
+    with ThreadPoolExecutor(cores()) as pool:
+        states = [*pool.map(partial(_environment, request.folder), request.runs)]
     return Probe(
         host=describe_host(),
         shared_trouble=_meet(request),
@@ -57,8 +61,9 @@ def look(request: Request) -> Probe:
         ports=hardware.active_ports(),
         settings=hardware.settings(),
         readings=readings,
-        gpus=hardware.gpu_readings(),
-        environments={build_of(run).id: _environment(request.folder, run) for run in request.runs},
+        environments={
+            build_of(run).id: state for run, state in zip(request.runs, states, strict=True)
+        },
     )
 
 
@@ -97,7 +102,7 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         contents = Contents.of(python, system.framework, **options)
         if contents.framework.lacks_driver:
             return EnvironmentState(trouble=contents.framework.import_trouble)
-        start_trainers(python, system, contents, **options)
+        start_trainers(python, system, contents, workloads=[run.workload], **options)
     except (ReperfError, OSError) as error:
         return EnvironmentState(trouble=str(error))
     return EnvironmentState(

@@ -4,7 +4,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from reperf.doctor.trial_checks import HEADINGS, build_rows
 from reperf.records.diagnosis import Diagnosis, Level
 from reperf.text import printable
 
@@ -17,12 +16,8 @@ STYLES: dict[Level, str] = {
 
 
 def show(diagnosis: Diagnosis, console: Console) -> None:
-    """Print the findings: in a terminal as a table, else one per line in tab-separated columns.
-
-    In a terminal the builds have a table of their own before it.
-    """
+    """Print the findings: in a terminal as a table, else one per line in tab-separated columns."""
     if console.is_terminal:
-        console.print(_builds(diagnosis))
         console.print(_table(diagnosis))
         return
     for finding in diagnosis.findings:
@@ -31,15 +26,10 @@ def show(diagnosis: Diagnosis, console: Console) -> None:
         print(line.rstrip(), file=console.file)
 
 
-def _builds(diagnosis: Diagnosis) -> Table:
-    table = _columns(*HEADINGS)
-    for row in build_rows(diagnosis):
-        table.add_row(*map(_plain, row))
-    return table
-
-
 def _table(diagnosis: Diagnosis) -> Table:
-    table = _columns("", "check", "where", "what was found")
+    table = Table(box=None, pad_edge=False, header_style="dim")
+    for heading in ("", "check", "where", "what was found"):
+        table.add_column(heading, overflow="fold", no_wrap=heading == "")
     former = None
     for finding in diagnosis.findings:
         style = STYLES[finding.level]
@@ -51,13 +41,6 @@ def _table(diagnosis: Diagnosis) -> Table:
         former = finding.check
         place = _plain(diagnosis.place(finding))
         table.add_row(_plain(finding.level, style), _plain(check), place, what)
-    return table
-
-
-def _columns(*headings: str) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="dim")
-    for heading in headings:
-        table.add_column(heading, overflow="fold", no_wrap=heading == "")
     return table
 
 

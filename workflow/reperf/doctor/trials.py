@@ -1,8 +1,7 @@
 """Every system's framework on its devices, started just as a run is: same launcher, same build.
 
 `trainers/trial.py` is what the launcher starts. Each of its ranks convolves on its device, adds up
-numbers with all others, and prints a line `:::TRIAL {...}`. On a single node the trainer itself is
-started afterwards, to read the run's records for a moment without training.
+numbers with all others, and prints a line `:::TRIAL {...}`.
 
 Started where a run's script would be, this prints a JSON list of a Trial for each run:
 
@@ -19,7 +18,7 @@ from typing import Any
 from reperf.builds import build_of
 from reperf.config import Report, Run
 from reperf.errors import ReperfError
-from reperf.plans.run_plan import RunPlan, plan_run
+from reperf.plans.run_plan import plan_run
 from reperf.records.diagnosis import Trial, trial_name
 from reperf.systems import TRAINERS, load_systems
 from reperf.training.places import Place, place_of
@@ -31,8 +30,6 @@ TIME_LIMIT = 120
 """Seconds for one system, the framework's start included."""
 _PROGRAM = TRAINERS / "trial.py"
 _MARK = ":::TRIAL "
-_LOADED = ":::LOADED "
-LOADER_SECONDS = 3
 
 
 def runs_to_try(report: Report) -> dict[str, Run]:
@@ -40,14 +37,12 @@ def runs_to_try(report: Report) -> dict[str, Run]:
 
     Systems without a backend, which train by programs of their own, are left out.
     """
-    runs = [run for suite in report.suites for run in report.runs(suite)]
-    # Runs that read data come last: of each name, the last run is taken.
-    runs.sort(key=lambda run: run.data is not None)
+    runs = report.run_of_each_entry()
     return {trial_name(run): run for run in runs if _backend_of(run)}
 
 
 def _backend_of(run: Run) -> str | None:
-    """What a run's framework is tried by, as trainers/trial.py is told of it."""
+    """The backend by which a run's framework is tried; None for programs of their own."""
     return load_systems()[run.system].named(run.workload).get("backend")
 
 
@@ -72,17 +67,11 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
     log.parent.mkdir(parents=True, exist_ok=True)
     trial = {"name": name, "build": build_of(run).id, "nodes": place.nodes, "log": str(log)}
     try:
-        alone = run.model_copy(update={"servers": None})  # a trial trains nothing
-        trouble = _launch(alone, place, _program(run), log)
+        ranks = _ranks(run, place, log)
     except ReperfError as error:
-        trouble = str(error)
+        return Trial(**trial, trouble=str(error))
     except OSError as error:  # the launcher is not there
-        trouble = f"{error.filename}: {error.strerror}"
-    ranks = _lines_of(log, _MARK) if not trouble else []
-    if not trouble and len(ranks) != run.world_size:
-        trouble = f"{len(ranks)} of {run.world_size} ranks reported"
-    if trouble:
-        return Trial(**trial, trouble=trouble)
+        return Trial(**trial, trouble=f"{error.filename}: {error.strerror}")
     return Trial(
         **trial,
         world_size=run.world_size,
@@ -92,7 +81,6 @@ def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
         matrix_rates=_means([rank["matrix_rates"] for rank in ranks]),
         library=ranks[0]["library"],
         transfers=ranks[0]["transfers"],
-        loaded=_loaded(run, place, log) if len(place.nodes) == 1 else None,
     )
 
 
@@ -102,24 +90,13 @@ def _means(rates: list[dict[str, float]]) -> dict[str, float]:
     return {dtype: fmean(rank[dtype] for rank in rates) for dtype in rates[0] if dtype in common}
 
 
-def _loaded(run: Run, place: Place, log: Path) -> float | None:
-    """Samples per second that the loaders of a run give; None if it reads nothing that is there."""
-    if run.data is None or not Path(run.data, "manifest.json").exists():
-        return None
-    log = log.with_suffix(".loader.log")
-    briefly = {"iterations": 1, "print_every": 1}
-    run = run.with_batch(run.batch_multiple or run.samples_per_device).model_copy(update=briefly)
-    if _launch(run, place, [*_plan(run).program, f"--load-only={LOADER_SECONDS}"], log):
-        return None
-    ranks = _lines_of(log, _LOADED)
-    if len(ranks) != run.world_size:
-        return None
-    return float(sum(rank["samples"] / rank["seconds"] for rank in ranks))
+def _ranks(run: Run, place: Place, log: Path) -> list[dict[str, Any]]:
+    """Start the ranks, and return what each of them printed, in the order of ranks.
 
-
-def _program(run: Run) -> list[str]:
-    """What a launcher starts to try the framework of a run."""
-    return [
+    Raises:
+        ReperfError: they failed, took too long, or some of them printed nothing.
+    """
+    program = [
         os.path.relpath(_PROGRAM),
         f"--backend={_backend_of(run)}",
         f"--device={run.device}",
@@ -127,27 +104,17 @@ def _program(run: Run) -> list[str]:
         "--bytes",
         *(str(size * 10**6) for size in MEGABYTES),
     ]
-
-
-def _launch(run: Run, place: Place, program: list[str], log: Path) -> str:
-    """Start the ranks, and wait for their end; return what went wrong in one line, or ""."""
-    start = start_of(_plan(run), place, program)
-    outcome = start.launched(place, run, log=log, time_limit=TIME_LIMIT)
-    if outcome.exit_code == 0:
-        return ""
-    how = f"no end after {TIME_LIMIT} s" if outcome.timed_out else f"exit {outcome.exit_code}"
-    last = [line for line in log.read_text(errors="replace").splitlines() if line.strip()][-1:]
-    return ": ".join([f"failed, {how}", *last])
-
-
-def _plan(run: Run) -> RunPlan:
-    return plan_run(run, window=(1, run.iterations), time_limit=TIME_LIMIT)
-
-
-def _lines_of(log: Path, mark: str) -> list[dict[str, Any]]:
-    """The line that each rank printed after a mark, in the order of ranks."""
+    alone = run.model_copy(update={"servers": None})  # a trial trains nothing
+    plan = plan_run(alone, window=(1, run.iterations), time_limit=TIME_LIMIT)
+    start = start_of(plan, place, program)
+    outcome = start.launched(place, alone, log=log, time_limit=TIME_LIMIT)
     lines = log.read_text(errors="replace").splitlines()
-    ranks = [json.loads(line.partition(mark)[2]) for line in lines if mark in line]
+    if outcome.exit_code != 0:
+        how = f"no end after {TIME_LIMIT} s" if outcome.timed_out else f"exit {outcome.exit_code}"
+        raise ReperfError(": ".join([f"failed, {how}", *list(filter(str.strip, lines))[-1:]]))
+    ranks = [json.loads(line.partition(_MARK)[2]) for line in lines if _MARK in line]
+    if len(ranks) != run.world_size:
+        raise ReperfError(f"{len(ranks)} of {run.world_size} ranks reported")
     return sorted(ranks, key=lambda rank: rank["rank"])
 
 

@@ -280,7 +280,7 @@ def facts_in_path(path: PurePath | str) -> list[Fact]:
     """The facts in a path that follows DLPerf's naming: `<N>n<G>g/<model>_b<B>_<precision>_<repeat>.log`."""
     path = PurePath(path)
     facts: list[Fact] = []
-    if topology := TOPOLOGY.fullmatch(path.parent.name):
+    if topology := re.search(TOPOLOGY, path.parent.name):
         facts += [("nodes", int(topology[1])), ("devices_per_node", int(topology[2]))]
     if name := _FILE_NAME.fullmatch(path.name):
         facts.append(("batch_size", int(name[1])))

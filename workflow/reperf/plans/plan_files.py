@@ -112,7 +112,7 @@ class SuitePlan(Plan):
         """The files that say what the suite's workload and its systems are."""
         systems = load_systems()
         described = {systems[entry.system].file for entry in self.suite.entries}
-        return seen_from_here([*load_workloads()[self.suite.workload].files, *sorted(described)])
+        return seen_from_here([load_workloads()[self.suite.workload].file, *sorted(described)])
 
 
 class ReportPlan(Plan):
@@ -142,5 +142,5 @@ def training_files(runs: list[Run]) -> dict[str, Path]:
         trained = build.system
         described = (system.file for system in (trained, trained.host))
         files |= {*trained.code(workload), *described, *build.recipe}
-        files |= {*load_workloads()[workload].files}
+        files.add(load_workloads()[workload].file)
     return {file.relative_to(ROOT).as_posix(): file for file in files}

@@ -1,5 +1,6 @@
 """What `reperf doctor` found: the file results/doctor.json, for those who write and read it."""
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, Self
 
@@ -20,11 +21,17 @@ Level = Literal["ok", "warning", "error", "not there"]
 """An error spoils runs, a warning may; "not there" is what this hardware does not have."""
 
 
-class Reading(Model):
-    """A single setting or state, and whether it is as it should be."""
+@dataclass(frozen=True)
+class Verdict:
+    """The result of a check on one node."""
 
+    level: Level
     what: str
-    fine: bool = True
+    advice: str = ""
+
+    def on(self, check: str, *nodes: str) -> "Finding":
+        """The verdict on some nodes, as a row of the table."""
+        return Finding(check=check, nodes=nodes, **vars(self))
 
 
 class EnvironmentState(Model):
@@ -51,8 +58,9 @@ class Probe(Model):
         description="gigabits per second of each active port of an InfiniBand or RoCE adapter"
     )
     settings: dict[str, str] = Field(description="of the kernel, such as huge pages and SMT")
-    readings: dict[str, Reading] = Field(description="check -> reading, without what is unknown")
-    gpus: tuple[dict[str, Reading], ...] = Field(description="the same of each GPU")
+    readings: dict[str, Verdict] = Field(
+        description="check -> what the node says of itself and of its GPUs; nothing if unknown"
+    )
     environments: dict[str, EnvironmentState]
 
 
@@ -102,12 +110,6 @@ class Trial(Model):
     )
     library: str = Field("", description="what added up numbers of different ranks")
     transfers: tuple[Transfer, ...] = ()
-    loaded: float | None = Field(
-        None, description="samples per second that the loaders of one node's ranks give together"
-    )
-    needed: float | None = Field(
-        None, description="what as many devices trained without a loader, by the last report here"
-    )
     trouble: str = Field("", description="why there is nothing, one line")
     log: str = Field("", description="what the ranks printed")
 

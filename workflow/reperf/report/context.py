@@ -15,7 +15,6 @@ import pandas as pd
 
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
-from reperf.doctor.trial_checks import HEADINGS, build_rows
 from reperf.drawing.findings import (
     BESIDE,
     BOUND_BY_LOADER,
@@ -48,10 +47,7 @@ from reperf.measuring.statistics import (
 )
 from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import (
-    Discrepancy,
-    DiscrepancyKind,
     PublishedTable,
-    discrepancies,
     epochs_beside,
     published_for,
     published_without_size,
@@ -341,7 +337,6 @@ class Context:
     diagnosis: Diagnosis | None
     tables: tuple[str, ...]
     """The files that hold the numbers."""
-    build_headings = HEADINGS
     limits: ClassVar[dict[str, float]] = {
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
@@ -351,11 +346,6 @@ class Context:
         "overlap": LEAST_OVERLAP,
     }
     """Limits that the texts name: shares, and the repeats that an interval of the median takes."""
-
-    @property
-    def build_rows(self) -> list[tuple[str, ...]]:
-        """The doctor's row for each build."""
-        return build_rows(self.diagnosis) if self.diagnosis else []
 
     @property
     def together(self) -> bool:

@@ -19,7 +19,6 @@ from reperf.systems.system import (
     Precision,
     System,
     Variant,
-    forget_systems,
     load_systems,
 )
 from reperf.systems.workloads import Workload, load_workloads, read_shape, written_shape
@@ -41,7 +40,6 @@ __all__ = [
     "System",
     "Variant",
     "Workload",
-    "forget_systems",
     "load_systems",
     "load_workloads",
     "read_shape",

@@ -27,15 +27,17 @@ def why_not_on(architectures: Sequence[str], capability: str) -> str | None:
             ARCHITECTURE, nothing is known, and there is no reason.
         capability: the GPU's compute capability, such as 9.0.
     """
-    names = [name for one in architectures if (name := re.fullmatch(ARCHITECTURE, one))]
+    names = [name for text in architectures if (name := re.fullmatch(ARCHITECTURE, text))]
     if not names or len(names) < len(architectures):
         return None
     code, ptx = (
         sorted((int(name[2]), int(name[3])) for name in names if name[1] == kind)
         for kind in ("sm", "compute")
     )
-    own = _numbers(capability)
-    if any(one[0] == own[0] and one <= own for one in code) or any(one <= own for one in ptx):
+    gpu = _numbers(capability)
+    if any(least[0] == gpu[0] and least <= gpu for least in code) or any(
+        least <= gpu for least in ptx
+    ):
         return None
     has = f"code for compute capability {_listed(code)}" if code else "no machine code"
     also = f"and PTX for {_listed(ptx)}" if ptx else "and no PTX"

@@ -4,21 +4,21 @@ The system.yaml in its folder under workflow/systems/ describes a system, and na
 it trains. No rule and no library module names a system.
 """
 
-from collections.abc import Callable, Collection, Sequence
-from functools import cache, cached_property, partial
-from itertools import combinations, permutations
+from collections.abc import Collection, Sequence
+from functools import cache, cached_property
+from itertools import permutations
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import Field, PrivateAttr, model_validator
 from trainers.contract.precision import AMP
 
-from reperf.building.code import closure, digest_of_code, imported_by
-from reperf.faults import Model, YesOrNo, checked
+from reperf.building.code import closure, digest_of_code
+from reperf.faults import Model, checked
 from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
-from reperf.systems.pipelines import Pipelines
 from reperf.systems.workloads import load_workloads
+from reperf.values import Name
 from reperf.written import read_written
 
 Device = Literal["cpu", "cuda"]
@@ -47,6 +47,59 @@ PART = "^[a-z0-9_.]+\\.[A-Za-z0-9_]+$"
 """The name of what a framework's folder of trainers holds: module.Name."""
 
 
+class Pipelines(Model):
+    """What it asks of the replicas of stages, and of micro-batches."""
+
+    replicas: Literal["any", "as the first or one", "equal"] = Field(
+        "any", description="how many each stage may have"
+    )
+    micro_batches: Literal["none", "any", "at least stages", "multiple of stages"] | None = Field(
+        None,
+        description="into how many it can cut a batch, which it cuts into as many as there are "
+        "stages by default; left out: any number",
+    )
+    updates: Literal["after each iteration", "after each batch"] = Field(
+        "after each iteration", description="when a stage changes its weights"
+    )
+    stages_of_a_device: int = Field(1, ge=1, description="of how many each device has a replica")
+
+    def why_not(
+        self, pipeline: Sequence[int], micro_batches: int | None, batch_size: int | None
+    ) -> str | None:
+        """What it lacks to train by a pipeline, such as "stages 2 + 1"; None if nothing.
+
+        Args:
+            pipeline: the replicas of each stage.
+            micro_batches: as configured; None: as many as there are stages.
+            batch_size: None: not known yet.
+        """
+        allowed = {"equal": {pipeline[0]}, "as the first or one": {pipeline[0], 1}}
+        if not set(pipeline) <= allowed.get(self.replicas, set(pipeline)):
+            shown = " + ".join(map(str, pipeline))
+            return f"stages {shown}; allowed: {_REPLICAS[self.replicas]}"
+        if self.micro_batches is None:
+            return None
+        if self.micro_batches == "none":
+            return f"{micro_batches} micro-batches; allowed: none" if micro_batches else None
+        count, stages = micro_batches or len(pipeline), len(pipeline)
+        fits = {
+            "at least stages": count >= stages,
+            "multiple of stages": count % stages == 0,
+        }
+        if not fits.get(self.micro_batches, True):
+            wanted = self.micro_batches.replace("stages", str(stages))
+            return f"{count} micro-batches; allowed: {wanted}"
+        if batch_size is not None and batch_size % count:
+            return f"{count} micro-batches of a batch of {batch_size}; allowed: what divides it"
+        return None
+
+
+_REPLICAS = {
+    "equal": "as many replicas of each",
+    "as the first or one": "of each as many replicas as of the first, or one",
+}
+
+
 class Variant(Model):
     """What a system can be asked to do differently."""
 
@@ -58,14 +111,14 @@ class Variant(Model):
         get_args(Precision), description="in which it changes something; left out: all"
     )
     inputs: tuple[Input, ...] = Field(get_args(Input), description="likewise")
-    compiles: YesOrNo = Field(
+    compiles: bool = Field(
         False, description="whether it compiles where it trains, by the machine's compiler"
     )
     unsupported: str | None = Field(
         None, description="why nothing that can be installed does it, although a report printed it"
     )
     excludes: tuple[str, ...] = Field(
-        (), description="variants that do not go with it; said by one of the two"
+        (), description="variants that do not go with it; named by one of the two"
     )
     pipelines: Pipelines | None = Field(
         None, description="by which it can train; left out: as the system"
@@ -182,10 +235,10 @@ class System(Model):
         {},
         description="in which it trains; amp is what it is there: fp16 on GPUs, bf16 on CPUs",
     )
-    accumulates: YesOrNo = Field(
+    accumulates: bool = Field(
         False, description="whether it adds up the gradients of several batches before an update"
     )
-    shares_compiled: YesOrNo = Field(
+    shares_compiled: bool = Field(
         False, description="whether repeats on a CPU take up what one of them has compiled"
     )
     processors: dict[Precision, tuple[str, ...]] = Field(
@@ -193,70 +246,38 @@ class System(Model):
         description="what a precision needs of a CPU, as /proc/cpuinfo names it, such as "
         "avx512bw; left out: as the system that it shares with, else nothing",
     )
-    variants: dict[
-        Annotated[str, Field(pattern="^[a-z0-9][a-z0-9.-]*$", max_length=100)], Variant
-    ] = Field({})
+    variants: dict[Name, Variant] = Field({})
     _code: dict[str, list[Path]] = PrivateAttr(default_factory=dict)
     _digests: dict[str, str] = PrivateAttr(default_factory=dict)
-    _root: Path = PrivateAttr(ROOT)
 
     @model_validator(mode="after")
-    def _workloads_are_known(self) -> Self:
+    def _names_are_known(self) -> Self:
+        for name, variant in self.variants.items():
+            for other in variant.excludes:
+                if other not in self.variants or other == name:
+                    allowed = ", ".join(each for each in self.variants if each != name) or "none"
+                    raise ValueError(f"variants.{name}.excludes: got {other!r}; allowed: {allowed}")
         for workload, can in self.workloads.items():
             if workload not in load_workloads():
                 raise ValueError(
                     f"workloads: got {workload!r}; allowed: {', '.join(load_workloads())}"
                 )
-            for variant in can.variants:
-                if variant not in self.variants:
+            for name in can.variants:
+                if name not in self.variants:
                     allowed = ", ".join(self.variants) or "none"
                     raise ValueError(
-                        f"workloads.{workload}.variants: got {variant!r}; allowed: {allowed}"
+                        f"workloads.{workload}.variants: got {name!r}; allowed: {allowed}"
                     )
-        return self
-
-    @model_validator(mode="after")
-    def _variants_exclude_others(self) -> Self:
-        for name, variant in self.variants.items():
-            for other in variant.excludes:
-                if other not in self.variants or other == name:
-                    allowed = ", ".join(one for one in self.variants if one != name) or "none"
-                    raise ValueError(f"variants.{name}.excludes: got {other!r}; allowed: {allowed}")
-        return self
-
-    @model_validator(mode="after")
-    def _variants_differ(self) -> Self:
-        for name, variant in self.variants.items():
-            of = [one for one, can in self.workloads.items() if name in can.variants]
-            if not of:
-                raise ValueError(
-                    f"variants.{name}: no workload names it; allowed: one that a workload names"
-                )
-            idle = not (variant.flags or variant.environment or variant.unsupported)
-            if idle and any(
-                self.workloads[one].model or self.workloads[one].precisions for one in of
-            ):
-                raise ValueError(
-                    f"variants.{name}: changes nothing; allowed: flags, environment, unsupported, "
-                    "or workloads that the system does not train yet"
-                )
-        for (name, one), (other, two) in combinations(self.variants.items(), 2):
-            same = (one.flags, one.environment) == (two.flags, two.environment)
-            if same and (one.flags or one.environment):
-                raise ValueError(
-                    f"variants.{other}: has the flags and environment of {name}; "
-                    "allowed: each variant once"
-                )
         return self
 
     @cached_property
     def folder(self) -> Path:
-        return self._root / SYSTEMS.relative_to(ROOT) / self.id
+        return SYSTEMS / self.id
 
     @property
     def environments(self) -> Path:
         """Where its locks lie."""
-        return self._root / ENVIRONMENTS.relative_to(ROOT)
+        return ENVIRONMENTS
 
     @property
     def file(self) -> Path:
@@ -265,13 +286,13 @@ class System(Model):
 
     def trainer(self, workload: str) -> Path:
         """The program that trains a workload: the system's own, or the one of all systems."""
-        own = self.folder / f"{workload}.py"
-        return own if own.exists() else self._root / PROGRAM.relative_to(ROOT)
+        program = self.folder / f"{workload}.py"
+        return program if program.exists() else PROGRAM
 
     def server(self, workload: str) -> Path:
         """The program of a parameter server: the system's own, or the one of all systems."""
-        own = self.folder / f"{workload}.server.py"
-        return own if own.exists() else self._root / SERVER.relative_to(ROOT)
+        program = self.folder / f"{workload}.server.py"
+        return program if program.exists() else SERVER
 
     def trains(self, workload: str) -> bool:
         """Whether there is a program that trains a workload."""
@@ -279,9 +300,9 @@ class System(Model):
         return can is not None and bool(can.model or (self.folder / f"{workload}.py").exists())
 
     def named(self, workload: str) -> dict[str, str]:
-        """What the program of all systems is told of this one, by its flags' names.
+        """The options with which the program of all systems trains this one: flag -> value.
 
-        Those of modules and of what they hold, within trainers/frameworks.
+        The values name modules, and what they hold, within trainers/frameworks.
         """
         can = self.workloads[workload]
         if can.model is None:
@@ -290,7 +311,7 @@ class System(Model):
         return names | ({"batches": can.batches} if can.batches else {}) | can.parts
 
     def ways(self, device: Device) -> tuple[BuildKind, ...]:
-        """How the framework is had on a device, the preferred way first."""
+        """The kinds of builds that the framework has on a device, the preferred one first."""
         ways = (self.builds or self.host.builds).get(device, ())
         return ways if self.image else tuple(way for way in ways if way != "image")
 
@@ -301,59 +322,59 @@ class System(Model):
     @property
     def host(self) -> "System":
         """The system whose locks it uses."""
-        return load_systems(self._root)[self.shares] if self.shares else self
+        return load_systems()[self.shares] if self.shares else self
 
     @cached_property
     def image(self) -> Image | None:
-        """The image that is known for it."""
+        """The system's container image, if envs/ names one."""
         path = self.environments / f"{self.id}.image.yaml"
         return checked(Image, read_written(path), path) if path.exists() else None
 
     def code(self, workload: str) -> list[Path]:
         """The files of the trainers that decide how the system trains a workload.
 
-        That is the program with what it is told of, that of its servers, all that they import in
-        turn, and the launchers with what starts them.
+        These are the programs of trainers and servers, the modules that their options name, all
+        that they import in turn, and the launchers with what starts them.
         """
         if workload not in self._code:
-            modules = partial(_module, self._root)
             words = (*self.launch, *self.serve)
-            launchers = [file for part in words for file in modules(part)]
+            launchers = [file for part in words for file in _module(part)]
             if "-m" in words:
-                launchers.append(self._root / MODULE_STARTER.relative_to(ROOT))
+                launchers.append(MODULE_STARTER)
             servers = [self.server(workload)] if self.serve else []
-            begun = [self.trainer(workload), *servers, *self._told(workload, modules), *launchers]
-            self._code[workload] = sorted(closure(begun, modules))
+            named = self._files_of_options(workload)
+            roots = [self.trainer(workload), *servers, *named, *launchers]
+            self._code[workload] = sorted(closure(roots, _module))
         return self._code[workload]
 
-    def _told(self, workload: str, files: Callable[[str], list[Path]]) -> list[Path]:
-        """The files of what the program of all systems is told of: names that no import shows.
+    def _files_of_options(self, workload: str) -> list[Path]:
+        """The files of the modules that options name, which no import shows.
 
-        One that is not there is named, too, so that whoever reads it finds it missing.
+        A file that does not exist is listed, too, so that whoever reads it finds it missing.
         """
         modules = self.modules(workload)
         if not modules:
             return []
         recipe = f"{TRAINERS.name}.recipes.{load_workloads()[workload].recipe_name}"
-        below = self._root / TRAINERS.parent.relative_to(ROOT)
-        told = []
+        files = []
         for name in [*modules, recipe]:
-            told += files(name) or [below.joinpath(*name.split(".")).with_suffix(".py")]
-        return told
+            missing = TRAINERS.parent.joinpath(*name.split(".")).with_suffix(".py")
+            files += _module(name) or [missing]
+        return files
 
     def modules(self, workload: str) -> list[str]:
-        """The framework's modules that the program of all systems imports by what it is told."""
-        told = self.named(workload)
-        if not told:
+        """The framework's modules that options name, by which the program of all systems trains."""
+        options = self.named(workload)
+        if not options:
             return []
         folder = f"{TRAINERS.name}.frameworks.{self.framework}"
-        modules = {name.rpartition(".")[0] for key, name in told.items() if key != "backend"}
-        return [f"{folder}.{one}" for one in sorted({"before", self.backend, *modules})]
+        modules = {name.rpartition(".")[0] for key, name in options.items() if key != "backend"}
+        return [f"{folder}.{name}" for name in sorted({"before", self.backend, *modules})]
 
     def code_digest(self, workload: str) -> str:
-        """The SHA-256 of what these files tell Python to do, comments left out."""
+        """The SHA-256 of the code of these files, without comments."""
         if workload not in self._digests:
-            self._digests[workload] = digest_of_code(self.code(workload), self._root)
+            self._digests[workload] = digest_of_code(self.code(workload), ROOT)
         return self._digests[workload]
 
     def varied(self, variant: str | None) -> tuple[Variant, ...]:
@@ -367,13 +388,13 @@ class System(Model):
 
     def keeps_own_time(self, variant: str | None) -> bool:
         """Whether each trainer of an entry keeps its own time."""
-        return any(TOGETHER in one.flags for one in self.varied(variant))
+        return any(TOGETHER in chosen.flags for chosen in self.varied(variant))
 
     def why_not_together(self, names: Sequence[str]) -> str | None:
         """Why an entry cannot have several variants, or None if it can."""
-        for one, other in permutations(names, 2):
-            if other in self.variants[one].excludes:
-                return f"{one} and {other} exclude each other"
+        for name, other in permutations(names, 2):
+            if other in self.variants[name].excludes:
+                return f"{name} and {other} exclude each other"
         return None
 
     def why_not(
@@ -397,7 +418,7 @@ class System(Model):
             return f"{self.title} has no program for {workload}"
         can = self.workloads[workload]
         named = variant.split("+") if variant else ()
-        asked = AMP[device] if precision == "amp" else precision
+        computed_in = AMP[device] if precision == "amp" else precision
         trains_in = self.precisions_of(workload, device)
         lacks = {
             f"{kind}-parallel training of {workload}": kind not in can.parallel
@@ -406,7 +427,7 @@ class System(Model):
         lacks |= {
             "gradient accumulation": accumulation > 1 and not self.accumulates,
             "parameter servers": servers and not self.serve,
-            f"{precision} training on {device}": asked not in trains_in,
+            f"{precision} training on {device}": computed_in not in trains_in,
             "reader of image folders": read == FOLDER and FOLDER not in can.reads,
         } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
@@ -430,14 +451,16 @@ class System(Model):
         micro_batches: int | None,
         batch_size: int | None,
     ) -> str | None:
-        own = {name: one for name in variants if (one := self.variants[name].pipelines)}
-        able = next(iter(own.values()), self.pipelines)
-        if lacking := able.why_not(pipeline, micro_batches, batch_size):
-            return f"{', '.join([self.title, *own])} has no {lacking}"
-        stages = len(pipeline) * able.stages_of_a_device
+        by_variant = {
+            name: able for name in variants if (able := self.variants[name].pipelines) is not None
+        }
+        pipelines = next(iter(by_variant.values()), self.pipelines)
+        if lacking := pipelines.why_not(pipeline, micro_batches, batch_size):
+            return f"{', '.join([self.title, *by_variant])} has no {lacking}"
+        stages = len(pipeline) * pipelines.stages_of_a_device
         if stages not in (cuts := load_workloads()[workload].stages):
-            said = " or ".join(map(str, sorted(cuts))) or "no"
-            return f"{workload} is cut into {said} stages, not {stages}"
+            allowed = " or ".join(map(str, sorted(cuts))) or "no"
+            return f"{workload} is cut into {allowed} stages, not {stages}"
         return None
 
     def why_not_on_processor(self, precision: Precision, flags: Collection[str]) -> str | None:
@@ -447,55 +470,39 @@ class System(Model):
             precision: one that the system trains in on CPUs.
             flags: the CPU's, as /proc/cpuinfo names them; none where they are not known.
         """
-        asked: Any = AMP["cpu"] if precision == "amp" else precision
-        needed = (self.processors or self.host.processors).get(asked, ())
+        computed_in: Any = AMP["cpu"] if precision == "amp" else precision
+        needed = (self.processors or self.host.processors).get(computed_in, ())
         lacking = ", ".join(flag for flag in needed if flag not in flags)
         if not flags or not lacking:
             return None
         return f"{self.framework} needs a CPU with {lacking} for {precision}"
 
 
-def forget_systems() -> None:
-    """Forget what was read below any root: another archive may have been unpacked there since."""
-    for known in (_systems_in, _module, imported_by):
-        known.cache_clear()
-
-
-def load_systems(root: Path = ROOT) -> dict[str, System]:
+@cache
+def load_systems() -> dict[str, System]:
     """Every system, by its folder's name.
-
-    Args:
-        root: reperf's own folder, or an unpacked archive.
 
     Raises:
         ReperfError: a system.yaml is not valid.
     """
-    return _systems_in(root)
+    return {path.parent.name: _read(path) for path in sorted(SYSTEMS.glob("*/system.yaml"))}
 
 
-@cache
-def _systems_in(root: Path) -> dict[str, System]:
-    files = sorted((root / SYSTEMS.relative_to(ROOT)).glob("*/system.yaml"))
-    return {path.parent.name: _read(path, root) for path in files}
-
-
-@cache
-def _module(root: Path, name: str) -> list[Path]:
-    """The files of a module of the trainers below a root, as Python runs them to import it."""
-    package, *inside = name.split(".")
-    if package != TRAINERS.name:
-        return []
-    stem = root.joinpath(TRAINERS.relative_to(ROOT), *inside)
-    source = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
-    if not source.exists():
-        return []
-    return [source, *(_module(root, ".".join([package, *inside[:-1]])) if inside else [])]
-
-
-def _read(path: Path, root: Path) -> System:
+def _read(path: Path) -> System:
     described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.parent.name
-    system = checked(System, described, path)
-    system._root = root
-    return system
+    return checked(System, described, path)
+
+
+@cache
+def _module(name: str) -> list[Path]:
+    """The files of a module of the trainers, as Python runs them to import it."""
+    package, *inside = name.split(".")
+    if package != TRAINERS.name:
+        return []
+    stem = TRAINERS.joinpath(*inside)
+    source = stem / "__init__.py" if stem.is_dir() else stem.with_suffix(".py")
+    if not source.exists():
+        return []
+    return [source, *(_module(".".join([package, *inside[:-1]])) if inside else [])]

@@ -25,7 +25,7 @@ WORKLOADS = ROOT / "workflow" / "workloads"
 
 Kind = Literal[KIND_NAMES]  # type: ignore[valid-type]  # their folders say it
 Shape = dict[str, int]
-"""Of a workload's samples and model, such as {"image_size": 224}."""
+"""The numbers of a workload's samples and model, such as {"image_size": 224}."""
 
 
 def written_shape(shape: Shape) -> str:
@@ -93,11 +93,6 @@ class Workload(Model):
         None, description="module of trainers.recipes; left out, the one named as the workload"
     )
     shape: dict[str, Dimension] = Field(min_length=1)
-    like: str | None = Field(
-        None,
-        description="the workload whose file says what this one's leaves out: all that does not "
-        "follow from the default shape; `shape` then holds the defaults that differ",
-    )
 
     @model_validator(mode="after")
     def _unit_is_counted(self) -> Self:
@@ -113,11 +108,6 @@ class Workload(Model):
     @property
     def file(self) -> Path:
         return WORKLOADS / f"{self.id}.yaml"
-
-    @property
-    def files(self) -> list[Path]:
-        """Its file, and that of the workload that it is like."""
-        return [self.file, *([WORKLOADS / f"{self.like}.yaml"] if self.like else [])]
 
     @property
     def recipe_name(self) -> str:
@@ -141,14 +131,15 @@ class Workload(Model):
                 none of them has one, by their keys.
         """
         whole = self.default_shape | shape
-        others = {key: whole[key] for key, one in self.shape.items() if whole[key] != one.default}
+        usual = self.default_shape
+        others = {key: value for key, value in whole.items() if value != usual[key]}
         if not others:
             return self.title
         labels = [
             label.format(value) for key, value in others.items() if (label := self.shape[key].label)
         ]
-        said = labels or [f"{key.replace('_', ' ')} {value}" for key, value in others.items()]
-        return f"{self.family or self.title} ({', '.join(said)})"
+        words = labels or [f"{key.replace('_', ' ')} {value}" for key, value in others.items()]
+        return f"{self.family or self.title} ({', '.join(words)})"
 
     def shape_of(self, given: Mapping[str, Any]) -> Shape:
         """A whole shape: the given values, and defaults for the rest.
@@ -197,7 +188,8 @@ class Workload(Model):
         """The recipe's module, which says how many parameters the workload's file says.
 
         Raises:
-            ReperfError: it cannot be imported, lacks a part of the interface, or says another one.
+            ReperfError: it cannot be imported, lacks a part of the interface, or makes another
+                number of parameters.
         """
         try:
             module = import_module(f"trainers.recipes.{self.recipe_name}")
@@ -231,39 +223,5 @@ def load_workloads() -> dict[str, Workload]:
 def _read(path: Path) -> Workload:
     described = read_written(path)
     if isinstance(described, dict):
-        if "like" in described:
-            described = _with_what_it_is_like(described, path)
         described["id"] = path.stem
     return checked(Workload, described, path)
-
-
-_OF_ITS_SHAPE = {"id", "title", "parameters", "flops", "shape"}
-"""What no workload takes from another, for it is of its own default shape."""
-
-
-def _with_what_it_is_like(described: dict[str, Any], path: Path) -> dict[str, Any]:
-    """What a workload's file says, with what it leaves to another one's.
-
-    Raises:
-        ReperfError: there is no such other one, or its shape has no such number.
-    """
-    like = described["like"]
-    others = sorted({one.stem for one in WORKLOADS.glob("*.yaml")} - {path.stem})
-    if like not in others:
-        raise ReperfError(f"{path}: like: got {like!r}; allowed: {', '.join(others)}")
-    other = _read(WORKLOADS / f"{like}.yaml")
-    kept = other.model_dump(exclude=_OF_ITS_SHAPE) | {"recipe": other.recipe_name}
-    defaults = described.get("shape", {})
-    if not isinstance(defaults, dict):
-        return kept | described  # which the model refuses
-    for name in defaults:
-        if name not in other.shape:
-            raise ReperfError(
-                f"{path}: shape: got {name!r}; allowed: {', '.join(other.shape)}, as in {like}"
-                f"{did_you_mean(name, other.shape)}"
-            )
-    shape = {
-        name: one.model_dump() | {"default": defaults.get(name, one.default)}
-        for name, one in other.shape.items()
-    }
-    return kept | described | {"shape": shape}

@@ -7,7 +7,6 @@ from pydantic import Field
 
 from reperf.data.kind import Kind
 from reperf.errors import ReperfError
-from reperf.faults import YesOrNo
 from reperf.files import reading, sha256
 from reperf.values import Number, PlainPath
 
@@ -40,7 +39,7 @@ class Text(Kind):
     vocabulary_size: Number = Field(
         30522, ge=16, le=1_000_000, description="tokens of the vocabulary"
     )
-    lowercase: YesOrNo = Field(
+    lowercase: bool = Field(
         True, description="whether case and accents are dropped, as an uncased vocabulary asks"
     )
     sequence_length: Number = Field(
