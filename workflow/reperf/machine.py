@@ -14,11 +14,9 @@ from typing import Any, Literal
 import psutil
 import pynvml
 
-from reperf.builds import LockBuild, build_of
-from reperf.builds.build import ImageBuild
-from reperf.builds.compiler import why_not_compiled
+from reperf.builds import ImageBuild, LockBuild, build_of
 from reperf.builds.engines import engine_called, engine_here
-from reperf.builds.fitness import fit_lock, why_not_computed, why_unfit
+from reperf.builds.fitness import fit_lock, why_not_compiled, why_not_computed, why_unfit
 from reperf.builds.image_build import check_image
 from reperf.config import Container, Report, Run, topology_shape
 from reperf.config.engine import ENGINES

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild, build_of
-from reperf.builds.build import Build, ImageBuild
-from reperf.builds.built import Built
+from reperf.builds.build import Build, Built, ImageBuild
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
 from reperf.config.known_hardware import Hardware

@@ -26,7 +26,7 @@ from reperf.doctor.screen import show
 from reperf.doctor.survey import Survey
 from reperf.doctor.trial_checks import build_rows
 from reperf.machine import resolve
-from reperf.plans.disk import needed_bytes
+from reperf.plans.costs import needed_bytes
 from reperf.records.diagnosis import (
     Diagnosis,
     Finding,

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import build_of
-from reperf.builds.build import forget_builds
+from reperf.builds.build import _build_of
 from reperf.config import load_report
 from reperf.plans import run_plan
 from reperf.plans.plan_files import ImagePlan, ReportPlan, SetPlan, SuitePlan
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
-from reperf.systems import ROOT, load_systems
+from reperf.systems import ROOT, forget_systems, load_systems
 
 from tests.helpers.refusal import refused_in_one_line
 from tests.helpers.small_benchmark import SMALL
@@ -158,6 +158,12 @@ def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def forget() -> None:
+    """Forget what was read below any root: its files are about to change."""
+    _build_of.cache_clear()
+    forget_systems()
+
+
 @pytest.fixture
 def changed_by(copied: Path, monkeypatch) -> Iterator[Callable[..., set[str]]]:
     """The runs whose plans change with some files, as "workload entry".
@@ -179,7 +185,7 @@ def changed_by(copied: Path, monkeypatch) -> Iterator[Callable[..., set[str]]]:
         here = digests(suites=SUITES)
         for name, change in edits.items():
             edit(copied / name, change)
-        forget_builds()
+        forget()
         monkeypatch.chdir(copied)
         monkeypatch.setattr(run_plan, "load_systems", partial(load_systems, copied))
         monkeypatch.setattr(run_plan, "build_of", partial(build_of, root=copied))
@@ -191,7 +197,7 @@ def changed_by(copied: Path, monkeypatch) -> Iterator[Callable[..., set[str]]]:
     yield changed
     for file, text in before.items():
         file.unlink() if text is None else file.write_text(text)
-    forget_builds()
+    forget()
 
 
 def of(systems: str, *workloads: str) -> set[str]:

@@ -13,9 +13,8 @@ from reperf.drawing.labels import title_of
 from reperf.errors import ReperfError
 from reperf.layout import tables_of
 from reperf.measuring.again import measured_tables
-from reperf.plans.batch_search import ITERATIONS
 from reperf.plans.planning import Plans
-from reperf.plans.run_plan import RunPlan
+from reperf.plans.run_plan import ITERATIONS, RunPlan
 from reperf.printed import batch_size, trials
 from reperf.records.run_record import BatchTrial, LargestBatch, RunRecord
 from reperf.tables import read_measurements, read_summary

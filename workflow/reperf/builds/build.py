@@ -1,14 +1,23 @@
-"""What a build is made from, and where it lies."""
+"""What a build is made from, where it lies, and what was found in it once it was made."""
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
-from hashlib import sha256
 from pathlib import Path
 
+from pydantic import Field, ValidationError
+
+from reperf.builds.digest import digest_of, fingerprint_of
+from reperf.builds.inside import Contents
 from reperf.config import Container, Run
-from reperf.files import sha256 as sha256_of_file
-from reperf.systems import ROOT, Device, Lock, LockName, System, forget_systems, load_systems
+from reperf.errors import ReperfError
+from reperf.files import sha256, whole_file
+from reperf.host import Environment
+from reperf.systems import ROOT, Device, Lock, LockName, System, load_systems
+
+RECORD = "environment.json"
+"""The file in a build's folder that is written last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,8 +116,8 @@ Build = LockBuild | ImageBuild
 
 def _digest_of(files: Iterable[Path], more: str) -> str:
     """The SHA-256 of a text, and of several files' contents."""
-    contents = "".join([more, *map(sha256_of_file, files)])
-    return sha256(contents.encode()).hexdigest()
+    contents = "".join([more, *map(sha256, files)])
+    return hashlib.sha256(contents.encode()).hexdigest()
 
 
 def build_of(run: Run, root: Path = ROOT) -> Build:
@@ -127,12 +136,6 @@ def _build_of(root: Path, system: str, lock: LockName, container: Container | No
     return LockBuild(known, lock) if container is None else ImageBuild(known, container)
 
 
-def forget_builds() -> None:
-    """Forget all builds and their systems: another archive may have been unpacked since."""
-    _build_of.cache_clear()
-    forget_systems()
-
-
 def every_lock() -> dict[str, LockBuild]:
     """Every environment that a lock describes, by the name of its folder."""
     builds = [
@@ -142,3 +145,95 @@ def every_lock() -> dict[str, LockBuild]:
         if not system.shares
     ]
     return {build.folder.name: build for build in builds}
+
+
+class Built(Contents):
+    """environment.json: what a build holds, and what it was made from."""
+
+    recipe_sha256: str | None = Field(None, description="of all that it was made from")
+    built_in: str | None = Field(None, description="the folder that its programs name")
+    local_image: str | None = Field(None, description="what the engine is told to run")
+    fingerprint: str | None = Field(
+        None, description="of the local image's names, sizes and times: unchanged, unchanged image"
+    )
+
+    def write(self, folder: Path) -> None:
+        """Write it, whole or not at all."""
+        with whole_file(folder / RECORD) as stream:
+            stream.write(self.model_dump_json(indent=2) + "\n")
+
+
+def read_built(build: Build) -> Built:
+    """What is known of a build.
+
+    Raises:
+        ReperfError: it is not made, or not completely.
+    """
+    path = build.folder / RECORD
+    try:
+        return Built.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        raise ReperfError(
+            f"{build.folder}: not built; snakemake --force {path} builds it"
+        ) from None
+
+
+def read_environment(build: Build) -> Environment:
+    """What a build holds, as runs record it.
+
+    Raises:
+        ReperfError: it is not made, or not completely.
+    """
+    return Environment(**read_built(build).model_dump(include=set(Environment.model_fields)))
+
+
+def why_build(build: Build) -> str:
+    """Why a build must be made before runs can use it, in one line; "" if it need not."""
+    folder = build.folder
+    try:
+        built = read_built(build)
+    except ReperfError as error:
+        return str(error)
+    if built.built_in != str(folder.resolve()):
+        return f"{folder}: was built in {built.built_in}, and was moved or copied"
+    if built.recipe_sha256 != build.recipe_digest:
+        return f"{folder}: was built from another recipe than today's"
+    if isinstance(build, ImageBuild):
+        return _why_not_the_image(build, built)
+    if not build.python.exists():
+        return f"{folder}: its Python {build.python.resolve()} is gone"
+    return ""
+
+
+@cache
+def digest_now(build: Build) -> str | None:
+    """The digest of a build's image as it is; None for a lock, and where nobody has looked yet."""
+    if not isinstance(build, ImageBuild):
+        return None
+    try:
+        built = read_built(build)
+    except ReperfError:
+        return None
+    assert built.image
+    assert built.local_image
+    local = Path(built.local_image)
+    if built.fingerprint is None or not local.exists():
+        return built.image.digest
+    same = fingerprint_of(local) == built.fingerprint
+    return built.image.digest if same else digest_of(local)
+
+
+def _why_not_the_image(build: ImageBuild, built: Built) -> str:
+    """Why an image is not the one that the build was made with; "" if it is."""
+    assert built.image
+    assert built.local_image
+    if built.image.engine != build.container.engine:
+        return f"{build.folder}: was built with {built.image.engine}"
+    local = Path(built.local_image)
+    if built.fingerprint is None:  # the engine keeps it, by its digest
+        return ""
+    if not local.exists():
+        return f"{build.folder}: its image {local} is gone"
+    if fingerprint_of(local) != built.fingerprint:
+        return f"{build.folder}: its image {local} has changed since"
+    return ""

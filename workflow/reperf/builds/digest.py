@@ -3,10 +3,10 @@
 import hashlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-_CHUNK = 1 << 22
+from reperf.files import sha256
 
 
 def digest_of(image: Path) -> str:
@@ -15,25 +15,28 @@ def digest_of(image: Path) -> str:
     Of a folder, names, kinds, permissions and contents count. Times do not, nor do folders
     themselves and Python's bytecode: engines make mount points, and programs leave bytecode.
     """
-    found = hashlib.sha256()
-    if image.is_dir():
-        for path, status in _files_in(image):
-            # Lengths first, so that no two folders give the same bytes.
-            kind = f"{path}\0{status.st_mode:o}\0{status.st_size}\0"
-            found.update(kind.encode(errors="surrogateescape"))
-            _add_content(found, image / path, status)
-    else:
-        _add_content(found, image, image.stat())
-    return f"sha256:{found.hexdigest()}"
+    if not image.is_dir():
+        return f"sha256:{sha256(image)}"
+    found = _digest_of(
+        (path, status.st_mode, _content_of(image / path, status))
+        for path, status in _files_in(image)
+    )
+    return f"sha256:{found}"
 
 
 def fingerprint_of(image: Path) -> str:
     """A SHA-256 that changes when an image does, of what can be seen without reading contents."""
-    found = hashlib.sha256()
     files = _files_in(image) if image.is_dir() else [("", image.stat())]
-    for path, status in files:
-        facts = f"{path}\0{status.st_mode:o}\0{status.st_size}\0{status.st_mtime_ns}\0"
-        found.update(facts.encode(errors="surrogateescape"))
+    return _digest_of(
+        (path, status.st_mode, status.st_size, status.st_mtime_ns) for path, status in files
+    )
+
+
+def _digest_of(facts: Iterable[tuple[object, ...]]) -> str:
+    """The SHA-256 of what is said of each file; repr() keeps names that are no UTF-8 apart."""
+    found = hashlib.sha256()
+    for of_file in facts:
+        found.update(f"{of_file!r}\n".encode())
     return found.hexdigest()
 
 
@@ -48,10 +51,8 @@ def _files_in(folder: Path | str, below: str = "") -> Iterator[tuple[str, os.sta
                 yield from _files_in(entry.path, f"{name}/")
 
 
-def _add_content(found: "hashlib._Hash", path: Path, status: os.stat_result) -> None:
+def _content_of(path: Path, status: os.stat_result) -> str:
+    """Where a link leads, or the SHA-256 of a file; "" of what is neither."""
     if stat.S_ISLNK(status.st_mode):
-        found.update(os.fsencode(path.readlink()))
-    elif stat.S_ISREG(status.st_mode):
-        with path.open("rb") as stream:
-            while chunk := stream.read(_CHUNK):
-                found.update(chunk)
+        return str(path.readlink())
+    return sha256(path) if stat.S_ISREG(status.st_mode) else ""

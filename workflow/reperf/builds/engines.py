@@ -17,7 +17,6 @@ from reperf.builds.digest import digest_of
 from reperf.builds.steps import do
 from reperf.config.engine import EngineName
 from reperf.errors import ReperfError
-from reperf.systems import TRAINERS
 
 # Podman and Docker leave a container behind if they are killed; so do they if they are asked to end
 # and the container does not. `wait` returns early where a signal arrives, hence the loop.
@@ -303,9 +302,3 @@ def parse_reference(text: str, place: str = "images") -> Reference:
     if found is None:
         raise ReperfError(f"{place}: got {text!r}; allowed: {REFERENCE}")
     return Reference(found["repository"].replace("#", "/"), found["tag"], found["digest"])
-
-
-def readable_folders(folder: Path) -> tuple[Path, ...]:
-    """What trainers read besides the working folder: their own code, if it lies elsewhere."""
-    code = TRAINERS.parent
-    return () if code.is_relative_to(folder) else (code,)

@@ -4,9 +4,9 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from reperf.builds.build import Build, ImageBuild
-from reperf.builds.built import read_built
-from reperf.builds.engines import Box, Start, engine_called, readable_folders
+from reperf.builds.build import Build, ImageBuild, read_built
+from reperf.builds.engines import Box, Start, engine_called
+from reperf.config import Container
 from reperf.systems import TRAINERS
 
 VISIBLE_GPUS = "{visible_gpus}"
@@ -42,19 +42,45 @@ def start_in(
     """
     if not isinstance(build, ImageBuild):
         return Start([str(build.python), *arguments], variables)
-    container, built = build.container, read_built(build)
-    assert built.local_image
-    box = Box(
-        image=built.local_image,
+    image = read_built(build).local_image
+    assert image
+    return start_image(
+        build.container,
+        image,
+        [str(build.python), *arguments],
         folder=folder,
-        mounts=(*readable_folders(folder), *mounts),
+        variables=variables,
+        mounts=mounts,
+        gpus=gpus,
+    )
+
+
+def start_image(
+    container: Container,
+    image: str,
+    command: Sequence[str],
+    *,
+    folder: Path,
+    variables: Mapping[str, str],
+    mounts: Iterable[Path] = (),
+    gpus: str | None = None,
+) -> Start:
+    """How to start a command in an image; see `start_in`.
+
+    Args:
+        image: as the engine is told of it.
+    """
+    trainers = TRAINERS.parent  # which the command reads, wherever they lie
+    box = Box(
+        image=image,
+        folder=folder,
+        mounts=(*([] if trainers.is_relative_to(folder) else [trainers]), *mounts),
         variables=variables_inside(variables),
         gpus=gpus is not None,
         name=f"reperf-{secrets.token_hex(6)}-{{node_rank}}",
         options=container.options,
     )
-    command = inside([str(build.python), *arguments], gpus or "")
-    return engine_called(container.engine).start(box, command)
+    return engine_called(container.engine).start(box, inside(command, gpus or ""))
 
 
 def inside(command: Sequence[str], gpus: str = "") -> list[str]:

@@ -25,7 +25,7 @@ from reperf.doctor.targets import WAIT_SECONDS, Nodes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
-from reperf.plans.disk import needed_bytes
+from reperf.plans.costs import needed_bytes
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Trial
 from reperf.tables import read_summary
 

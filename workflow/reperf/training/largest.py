@@ -24,8 +24,7 @@ from reperf.errors import ReperfError
 from reperf.layout import BATCH_RECORD, RUN_LOG, RUN_RECORD
 from reperf.logs.events import is_number
 from reperf.logs.formats import mllog
-from reperf.plans.batch_search import TIME_LIMITS, models_of
-from reperf.plans.run_plan import RunPlan, plan_run
+from reperf.plans.run_plan import TIME_LIMITS, RunPlan, models_of, plan_run
 from reperf.printed import gibibytes
 from reperf.records.run_record import FINAL, BatchTrial, LargestBatch, RunRecord
 from reperf.training.places import Place

@@ -13,10 +13,8 @@ from math import isqrt
 
 SECOND = 4
 """The second batch, in multiples: far enough from the first for a slope, and still small."""
-MOST_PREDICTIONS = 3
-"""Predictions that are tried before halves take over."""
-FARTHEST = 4
-"""The longest step back, in multiples, from a prediction that was too high."""
+MOST_PREDICTIONS = 6
+"""How many trials follow predictions before halves take over."""
 GROWTH = 50
 """A prediction stands on two batches that differ by a 50th of the memory, or more."""
 
@@ -55,27 +53,22 @@ def largest(
     peaks = {multiple: first.peak}
     low, high = multiple, most + multiple  # it trains, it does not
     step, predictions = multiple, 0
-    batch = SECOND * multiple
     while high - low > multiple:
+        batch = _predicted(peaks, multiple, memory)
+        if batch is None or predictions == MOST_PREDICTIONS:
+            half = _between(low, high) // multiple * multiple
+            batch = half if high <= most else SECOND * low
+        else:
+            predictions += 1
+            if not low < batch < high:  # it was wrong: away from what it said, in growing steps
+                batch = low + step if batch <= low else high - step
+                step *= 2
         batch = min(max(batch, low + multiple), high - multiple)
         tried = attempt(batch)
         if tried.trains:
             low, peaks[batch] = batch, tried.peak
         else:
             high = batch
-        predicted = _predicted(peaks, multiple, memory)
-        bounded = high <= most
-        near = not bounded or 2 * step < high - low
-        if predicted is None and not bounded:
-            batch = SECOND * low
-        elif predicted is not None and low < predicted < high and predictions < MOST_PREDICTIONS:
-            batch, predictions = predicted, predictions + 1
-        elif predicted is not None and predicted >= high and near and step <= FARTHEST * multiple:
-            batch, step = high - step, 2 * step
-        elif predicted is not None and predicted < high and near:
-            batch, step = low + step, 2 * step
-        else:
-            batch = _between(low, high) // multiple * multiple
     return low
 
 

@@ -10,8 +10,7 @@ from subprocess import TimeoutExpired
 from trainers.contract.compilers import COMPILED
 from trainers.contract.together import PARTING
 
-from reperf.builds import Build, ImageBuild, build_of
-from reperf.builds.built import RECORD, why_build
+from reperf.builds import RECORD, Build, ImageBuild, build_of, why_build
 from reperf.builds.starting import VISIBLE_GPUS, start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError

@@ -4,17 +4,17 @@ import re
 import shutil
 import signal
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from trainers.contract.stages import name_of
 from trainers.contract.waiting import OR, QUIET
 
 from reperf.builds import build_of, read_environment
-from reperf.builds.compiler import why_not_compiled
-from reperf.builds.fitness import why_not_computed, why_unfit
+from reperf.builds.fitness import why_not_compiled, why_not_computed, why_unfit
 from reperf.config import Run
 from reperf.data.manifest import digest_of_set, read_of_set
 from reperf.errors import ReperfError
@@ -30,9 +30,7 @@ from reperf.records.run_record import (
     FINAL,
     LONGEST_REASON,
     NOT_COMPARED,
-    ComputedIn,
     LargestBatch,
-    PeakMemory,
     RunRecord,
     Setting,
 )
@@ -236,7 +234,8 @@ def _to_its_end(
     with gpu_meters(place.nodes, metered, place.meters, place.environment) as meters:
         outcome = start.launched(place, run, log=log, time_limit=time_limit)
     facts = mllog.read_facts(log)
-    computed = computed_in(facts)
+    said = said_in(run, facts)
+    computed = said.get("computed_in")
     status, reason = judge(run, outcome, log, facts, time_limit)
     record = record.model_copy(
         update={
@@ -248,7 +247,7 @@ def _to_its_end(
             "last_heard": outcome.last_heard,
             "servers_heard": outcome.servers_heard,
             "not_compared": NOT_COMPARED if run.together else "",
-            **said_in(run, facts),
+            **said,
             "matrix_rate": computed and matrix_rate(run, place.nodes[0], computed.compute),
             # Slurm, or an engine that must be told to remove containers, starts them elsewhere.
             "load": watch.load(ours=place.cluster is None and not start.clean_up),
@@ -324,43 +323,25 @@ def _wrong_model(run: Run, facts: dict[str, Any]) -> str:
 
 
 def said_in(run: Run, facts: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a run's record that its log says, whose facts are as read_facts has them."""
-    return {
-        "peak_memory_bytes": peak_memory(run, facts),
-        "peak_memory_is": peak_memory_is(facts),
-        "computed_in": computed_in(facts),
-        "loader_threads": loader_threads(facts),
-        "settings": settings(facts),
+    """The fields of a run's record that its log says, whose facts are as read_facts has them.
+
+    What no such field can hold is left out, as if the trainer had not said it.
+    """
+    peak, configuration = facts.get("peak_memory_bytes"), facts.get("configuration")
+    fits = isinstance(peak, list) and len(peak) <= run.world_size
+    said = {
+        "peak_memory_bytes": peak if fits else (),
+        "peak_memory_is": facts.get("peak_memory_is"),
+        "computed_in": facts.get("precision"),
+        "loader_threads": isinstance(configuration, dict) and configuration.get("loader_threads"),
     }
-
-
-def peak_memory(run: Run, facts: dict[str, Any]) -> tuple[int, ...]:
-    """The bytes that the trainer reported for each rank; empty if it reported anything else."""
-    said = facts.get("peak_memory_bytes")
-    if not isinstance(said, list) or len(said) > run.world_size:
-        return ()
-    return tuple(map(int, said)) if all(map(is_number, said)) else ()
-
-
-def peak_memory_is(facts: dict[str, Any]) -> PeakMemory | None:
-    """What these bytes are, as the trainer said; None if it said nothing like it."""
-    said = facts.get("peak_memory_is")
-    return said if said in get_args(PeakMemory) else None
-
-
-def computed_in(facts: dict[str, Any]) -> ComputedIn | None:
-    """The data types that the trainer said to compute in; None if it said nothing like it."""
-    try:
-        return ComputedIn.model_validate(facts.get("precision"))
-    except ValidationError:
-        return None
-
-
-def loader_threads(facts: dict[str, Any]) -> int | None:
-    """The number of threads that the trainer said to read and decode with; None if it did not."""
-    configuration = facts.get("configuration")
-    said = configuration.get("loader_threads") if isinstance(configuration, dict) else None
-    return int(said) if is_number(said) else None
+    found: dict[str, Any] = {"settings": settings(facts)}
+    for name, value in said.items():
+        with suppress(ValidationError):
+            found[name] = TypeAdapter(RunRecord.model_fields[name].annotation).validate_python(
+                value
+            )
+    return found
 
 
 def settings(facts: dict[str, Any]) -> dict[str, Setting]:

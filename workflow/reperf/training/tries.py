@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reperf.building.work_folder import CALL
 from reperf.builds import build_of
-from reperf.builds.built import digest_now
+from reperf.builds.build import digest_now
 from reperf.data.manifest import digest_of_set
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
