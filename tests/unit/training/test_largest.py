@@ -5,7 +5,6 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from reperf.config import Report, load_report
@@ -15,7 +14,7 @@ from reperf.layout import tables_of
 from reperf.measuring.again import measured_tables
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import ITERATIONS, RunPlan
-from reperf.printed import batch_size, trials
+from reperf.printed import batch_size
 from reperf.records.run_record import BatchTrial, LargestBatch, RunRecord
 from reperf.tables import read_measurements, read_summary
 from reperf.training.largest import find
@@ -115,18 +114,13 @@ def test_suites_that_share_a_search_give_it_the_longest_of_their_time_limits():
 
 
 @pytest.fixture
-def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
-    """Search among trials that end as the test says: by batch size and how often it was tried.
-
-    With more memory than the limit, they end by `with_more`.
-    """
+def ending(monkeypatch) -> Callable[..., LargestBatch]:
+    """Search among trials that end as the test says: by batch size and how often it was tried."""
 
     def find_among(
         status_of: Callable[[int, int], str],
         *,
         limit: int | None = MEMORY,
-        with_more: str = "ok",
-        free: int = 20 * MEMORY,  # of two devices
         retries: int = 0,
         logs: Callable[[int], list[str]] = lambda batch: [],
     ) -> LargestBatch:
@@ -135,10 +129,8 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
 
         def trial(plan: RunPlan, place: None, folder: Path, **_: object) -> tuple[bool, RunRecord]:
             run = plan.run
-            status = with_more
-            if run.memory_limit == asked.run.memory_limit:
-                times[run.batch_size] += 1
-                status = status_of(run.batch_size, times[run.batch_size])
+            times[run.batch_size] += 1
+            status = status_of(run.batch_size, times[run.batch_size])
             reason = "" if status == "ok" else f"it ended as {status}"
             peak = (10**7 * run.batch_size,) if status == "ok" else ()
             folder.rmdir()
@@ -146,8 +138,6 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
             kept_run(folder, log, run=run, status=status, reason=reason, peak_memory_bytes=peak)
             return False, RunRecord.read(folder / "run.json")
 
-        there = SimpleNamespace(available=free)
-        monkeypatch.setattr("reperf.training.largest.psutil.virtual_memory", lambda: there)
         monkeypatch.setattr("reperf.training.largest.try_once", trial)
         for _ in range(retries):
             with suppress(ReperfError):  # Snakemake starts the job again
@@ -174,33 +164,22 @@ def once_failed(batch: int, time: int) -> str:
 
 
 NONE_FITS = "not even 8 samples per device fit: it ended as "
-CRASHED = "its log ends with: crashed | without | a word; with 3.6 GiB, too, it does not train: it"
+CRASHED = "it ended as failed; its log ends with: crashed | without | a word"
 FULL = {"logs": lambda batch: [event("allocation_retries", [0, 3 if batch > 48 else 0])]}
-NO_MORE = "; there is no more memory to try it with"
-UNLIMITED = {"limit": None}
-WITH_MORE = {status: {"with_more": status} for status in ("oom", "failed", "timeout")}
 
 
 @pytest.mark.parametrize(
     ("status_of", "among", "ended", "reason"),
     [
-        # A crash lacks memory where more of it helps, even if not enough.
-        (fits(48), {}, "ok 48, 56: failed failed ok", ""),
-        (fits(48), WITH_MORE["oom"], "ok 48, 56: failed failed oom", ""),
-        (fits(0), {}, "oom 8, 8: failed failed ok", f"{NONE_FITS}failed; with "),
-        # Another crash ends the search.
-        (fits(0), WITH_MORE["failed"], "failed 8, 8: failed failed failed", CRASHED),
-        (fits(48), WITH_MORE["timeout"], "failed 96, 96: failed failed timeout", CRASHED),
-        (fits(48), {"free": 19 * MEMORY // 10}, "failed 96, 96: failed failed", NO_MORE),
-        # Without a limit a crash is believed the second time, if a smaller batch trains.
-        (fits(48), UNLIMITED, "ok 48, 56: failed failed", ""),
-        (fits(0), UNLIMITED, "failed 8, 8: failed", "it ended as failed"),
+        # A crash is believed the second time, if a smaller batch trains.
+        (fits(48), {}, "ok 48, 56: failed failed", ""),
+        (fits(0), {}, "failed 8, 8: failed failed", CRASHED),
         (once_failed, {}, "ok 96, 96: failed ok ok ok", ""),
         # What trains only by chance is not the largest.
         (by_chance({48: 1, 40: 2}, below=40), {}, "ok 32, 40: ok ok oom", ""),
         (by_chance({8: 1}), {}, "oom 8, 8: ok oom", f"{NONE_FITS}oom"),
         # Nor is what trains while memory is full again and again.
-        (fits(96), UNLIMITED | FULL, "ok 48, 56: oom", ""),
+        (fits(96), {"limit": None} | FULL, "ok 48, 56: oom", ""),
         (fits(0, "oom"), {}, "oom 8, 8: oom", f"{NONE_FITS}oom"),
         (fits(32, "timeout"), {}, "timeout 96, 96: timeout", "it ended as timeout"),
         (fits(0, "unsupported"), {}, "unsupported 8, 8: unsupported", "as unsupported"),
@@ -215,16 +194,6 @@ def test_a_search_finds_what_trains_each_time_or_says_why_not(
     assert f"{found.status} {found.batch_size}, {size}: {trials}" == ended
     assert reason in found.reason
     assert bool(found.reason) == bool(reason)
-
-
-def test_a_trial_with_more_memory_is_told_as_such(ending):
-    found = ending(fits(48))
-    limits = [trial.memory_limit for trial in found.trials if trial.batch_size == 56]
-    assert limits[:2] == [None, None]
-    assert limits[2] > MEMORY
-    assert " where it could take " in trials(found)
-    found = ending(fits(0))
-    assert found.last == found.trials[1]
 
 
 def test_a_batch_that_fills_the_memory_again_and_again_says_so(ending):

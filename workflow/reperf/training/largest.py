@@ -16,8 +16,6 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
-
 from reperf.config import Run
 from reperf.config.words import MOST_SAMPLES
 from reperf.errors import ReperfError
@@ -25,7 +23,6 @@ from reperf.layout import BATCH_RECORD, RUN_LOG, RUN_RECORD
 from reperf.logs.events import is_number
 from reperf.logs.formats import mllog
 from reperf.plans.run_plan import TIME_LIMITS, RunPlan, models_of, plan_run
-from reperf.printed import gibibytes
 from reperf.records.run_record import FINAL, BatchTrial, LargestBatch, RunRecord
 from reperf.training.places import Place
 from reperf.training.search import Tried, largest
@@ -36,22 +33,10 @@ TRIALS = "trials"
 CONFIRMATIONS = 2
 """Trials of the number that was found, beyond the one that found it: close to the limit chance has
 its part, in where a process's memory lies or in what kernels a library picks."""
-MORE_MEMORY = 4
-"""Times the memory limit, for a batch that crashes within it. No batch is tried that is larger than
-four times one that trains, unless it is predicted to fit: it needs no more, if it lacks memory."""
 
 
 class _NotFound(Exception):
-    """A trial says nothing about memory.
-
-    Args:
-        record: the trial's.
-        reason: what it says, one line.
-    """
-
-    def __init__(self, record: RunRecord, reason: str) -> None:
-        super().__init__(reason)
-        self.record = record
+    """The last trial says nothing about memory; the text says, in one line, what it says."""
 
 
 def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, last: bool = True) -> None:
@@ -81,8 +66,8 @@ def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, last: bo
             batch, status = multiple, "oom"
             reason = f"not even {multiple} samples per device fit: {trials.full}"
     except _NotFound as error:
-        batch, status = error.record.run.samples_per_device, error.record.status
-        reason = str(error)
+        last_one = trials.records[-1]
+        batch, status, reason = last_one.run.samples_per_device, last_one.status, str(error)
     if status not in FINAL and not last:
         raise ReperfError(f"{folder}: {status}: {reason}; it is searched for again")
     first = trials.records[0]
@@ -93,7 +78,15 @@ def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, last: bo
         multiple=multiple,
         memory_bytes=memory,
         trials=tuple(
-            _told(run, *trial) for trial in zip(trials.records, trials.folders, strict=True)
+            BatchTrial(
+                batch_size=record.run.batch_size,
+                status=record.status,
+                reason=record.reason,
+                peak_memory_bytes=record.peak_memory_bytes,
+                log=f"{folder}/{TRIALS}/{number}/{RUN_LOG}",
+                log_sha256=record.log_sha256,
+            )
+            for number, record in enumerate(trials.records, start=1)
         ),
         run=run.model_dump(mode="json", exclude={"batch_size", "suite", "repeat"}),
         plan=plan.digest,
@@ -113,14 +106,13 @@ class _Trials:
         self._ends = time.monotonic() + TIME_LIMITS * self._limit
         self.full = ""  # why the last batch that did not fit did not
         self.records: list[RunRecord] = []
-        self.folders: list[Path] = []
         self._known: dict[int, Tried] = {}
 
     def attempt(self, batch: int) -> Tried:
         """Try a batch size.
 
         A framework may crash rather than say that memory is full. A batch that does so twice lacks
-        memory if it trains with more; where there is no more, as on a GPU, if a smaller one trains.
+        memory if a smaller one trains.
 
         Raises:
             _NotFound: the trial ended in a way that has nothing to do with its size.
@@ -129,14 +121,12 @@ class _Trials:
             return self._known[batch]
         run = self._plan.run.with_batch(batch)
         record = self._run(run)
-        smaller = any(tried.trains and size < batch for size, tried in self._known.items())
-        if record.status == "failed" and (smaller or run.memory_limit is not None):
+        if record.status == "failed":
             record = self._run(run)
+        smaller = any(tried.trains and size < batch for size, tried in self._known.items())
+        if record.status not in ("ok", "oom") and not (record.status == "failed" and smaller):
+            raise _NotFound(self._why_not_found(record))
         self.full = record.reason
-        if record.status == "failed" and run.memory_limit is not None:
-            self.full += "; " + self._with_more_memory(record)
-        elif record.status not in ("ok", "oom") and not (record.status == "failed" and smaller):
-            raise self._not_found(record, record.reason)
         trains = record.status == "ok"
         self._known[batch] = Tried(trains, max(record.peak_memory_bytes, default=None))
         return self._known[batch]
@@ -155,30 +145,14 @@ class _Trials:
                 return False
         return True
 
-    def _with_more_memory(self, crashed: RunRecord) -> str:
-        """What shows that a batch crashed for lack of memory.
-
-        Raises:
-            _NotFound: nothing does.
-        """
-        run, log = crashed.run, self.folders[-1] / RUN_LOG
-        assert run.memory_limit is not None
-        free = psutil.virtual_memory().available // run.devices_per_node
-        limit = min(MORE_MEMORY * run.memory_limit, free)
-        said = f"{crashed.reason}; its log ends with: {last_lines(log) or 'nothing'}"
-        if limit <= run.memory_limit:
-            raise self._not_found(crashed, f"{said}; there is no more memory to try it with")
-        more = self._run(run.model_copy(update={"memory_limit": limit}))
-        if more.status not in ("ok", "oom"):
-            also = f"with {gibibytes(limit)}, too, it does not train: {more.reason}"
-            raise self._not_found(crashed, f"{said}; {also}")
-        return f"with {gibibytes(limit)} it comes further"
-
-    def _not_found(self, record: RunRecord, reason: str) -> _NotFound:
+    def _why_not_found(self, record: RunRecord) -> str:
+        reason = f"the trial of {record.run.batch_size} samples per device: {record.reason}"
         if record.status == "timeout" and time.monotonic() > self._ends:
             reason += f"; the search may take {TIME_LIMITS} time limits of {self._limit:g} s"
-        tried = f"the trial of {record.run.batch_size} samples per device"
-        return _NotFound(record, f"{tried}: {reason}")
+        if record.status == "failed":
+            log = self._folder / TRIALS / str(len(self.records)) / RUN_LOG
+            reason += f"; its log ends with: {last_lines(log) or 'nothing'}"
+        return reason
 
     def _run(self, run: Run) -> RunRecord:
         folder = self._folder / TRIALS / str(len(self.records) + 1)
@@ -202,7 +176,6 @@ class _Trials:
             record = record.model_copy(update={"status": "oom", "reason": why})
             record.write(folder / RUN_RECORD)
         self.records.append(record)
-        self.folders.append(folder)
         return record
 
 
@@ -224,16 +197,3 @@ def memory_of(record: RunRecord) -> int | None:
         return record.run.memory_limit
     sizes = [gpu.memory_bytes for gpu in record.host.gpus] if record.run.device == "cuda" else []
     return min(sizes, default=None)
-
-
-def _told(asked: Run, record: RunRecord, folder: Path) -> BatchTrial:
-    more = record.run.memory_limit != asked.memory_limit
-    return BatchTrial(
-        batch_size=record.run.batch_size,
-        status=record.status,
-        reason=record.reason,
-        peak_memory_bytes=record.peak_memory_bytes,
-        memory_limit=record.run.memory_limit if more else None,
-        log=str(folder / RUN_LOG),
-        log_sha256=record.log_sha256,
-    )

@@ -138,7 +138,7 @@ def _leave_without_batch(
     Raises:
         ReperfError: they are missing, or were edited.
     """
-    log = Path(found.last.log)
+    log = Path(found.trials[-1].log)
     update = {
         "status": found.status,
         "reason": found.reason,
@@ -338,9 +338,8 @@ def said_in(run: Run, facts: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"settings": settings(facts)}
     for name, value in said.items():
         with suppress(ValidationError):
-            found[name] = TypeAdapter(RunRecord.model_fields[name].annotation).validate_python(
-                value
-            )
+            kind: Any = RunRecord.model_fields[name].annotation
+            found[name] = TypeAdapter(kind).validate_python(value)
     return found
 
 
