@@ -5,7 +5,7 @@ from pathlib import Path
 
 from reperf.building.work_folder import CALL
 from reperf.config import load_report
-from reperf.training.compiled import compiled_folder
+from reperf.training.start import compiled_folder
 from trainers.contract.compilers import COMPILED, compiled_before
 
 from tests.helpers.small_benchmark import SMALL

@@ -1,9 +1,11 @@
 """How a launcher is started: in its system's environment, or in a container of its image."""
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from subprocess import TimeoutExpired
 
@@ -16,10 +18,10 @@ from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import THREADS, RunPlan
 from reperf.programs import ended
-from reperf.systems import MODULE_STARTER, TRAINERS
-from reperf.training.compiled import compiled_folder
+from reperf.systems import MODULE_STARTER, TRAINERS, load_systems
 from reperf.training.launch import Command, Outcome, launch
 from reperf.training.places import Place
+from reperf.training.tries import this_call
 
 # What srun itself needs; the image must see no more of this machine's environment.
 _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
@@ -29,6 +31,7 @@ _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
 _TF32_VARIABLES = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 _SECONDS_TO_REMOVE = 20.0
 """How long an engine may take to end and remove a container."""
+_COMPILED = Path(".cache/compiled")
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,27 @@ def _command(
     # Other nodes remove their own.
     clean_up = tuple(word.replace("{node_rank}", "0") for word in start.clean_up)
     return Command(command, environment), (clean_up,) if clean_up else ()
+
+
+def compiled_folder(run: Run) -> Path | None:
+    """The folder in which this call's repeats of a run's cell share compiled programs.
+
+    What earlier calls left is removed: each call compiles at least once for each cell, so that the
+    most memory that a cell's runs took counts the compiler's, whatever was trained before.
+
+    Returns:
+        None for systems that share none; on GPUs, where a framework tries kernels to find the
+        fastest, which each repeat must do for itself; and outside a call of Snakemake, which could
+        not tell one call from the next.
+    """
+    call = this_call()
+    if run.device != "cpu" or not call or not load_systems()[run.system].shares_compiled:
+        return None
+    own = _COMPILED / sha256(call.encode()).hexdigest()[:12]
+    for other in _COMPILED.glob("*"):
+        if other != own:
+            shutil.rmtree(other, ignore_errors=True)
+    return own / run.suite / run.entry / run.topology
 
 
 def placeholders(run: Run, place: Place) -> tuple[dict[str, object], str]:

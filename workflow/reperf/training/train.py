@@ -3,7 +3,7 @@
 import re
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -31,6 +31,7 @@ from reperf.records.run_record import (
     LONGEST_REASON,
     NOT_COMPARED,
     LargestBatch,
+    LastHeard,
     RunRecord,
     Setting,
 )
@@ -382,7 +383,7 @@ def _crash(
         return "oom", "a process was killed because the machine's memory was full"
     # Nobody caught it, so the trainer could not report it.
     if _NO_MEMORY.search(tail) or (run.memory_limit and _NO_PLACE.search(tail)):
-        who = _where_it_was(run, *ended[0][:2]) if ended else "a process"
+        who = _name_of_rank(run, *ended[0][:2]) if ended else "a process"
         return "oom", f"{who} ran out of memory and died; {_last_heard(run, outcome)}"
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
@@ -403,21 +404,19 @@ def _ended(run: Run, tail: str, ended: Sequence[tuple[str, str, str]], by: str) 
     """Whom a signal ended, and where, as far as the launcher says it."""
     # As torchrun does; it ends the others with SIGTERM.
     found = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
-    who = _name_of_rank(run, int(found[0])) if found else "a process"
+    who = _name_of_rank(run, found[0]) if found else "a process"
     for rank, host, name in ended:
         if name == by:
-            who = _where_it_was(run, rank, host)
+            who = _name_of_rank(run, rank, host)
             break
     return f"{who} was ended by {by}"
 
 
-def _where_it_was(run: Run, rank: str, host: str) -> str:
-    return f"{_name_of_rank(run, int(rank))} on {host}"
-
-
-def _name_of_rank(run: Run, rank: int) -> str:
+def _name_of_rank(run: Run, rank: int | str, host: str = "") -> str:
+    """As messages name a rank: "rank 2 (stage 1) on node3"."""
     pipeline = run.parallel.pipeline if run.parallel else ()
-    return name_of(rank, pipeline if rank < sum(pipeline) else ())
+    name = name_of(int(rank), pipeline if int(rank) < sum(pipeline) else ())
+    return f"{name} on {host}" if host else name
 
 
 def _waited_for(tail: str) -> str:
@@ -453,33 +452,31 @@ def _last_error(tail: str) -> str:
 
 def _last_heard(run: Run, outcome: Outcome) -> str:
     """Which rank is furthest behind, if one is, and when it was last heard of; of servers, too."""
-    return _rank_last_heard(run, outcome) + _server_last_heard(run, outcome)
+    ranks = [_name_of_rank(run, rank) for rank in range(run.world_size)]
+    said = _last_of("ranks", ranks, outcome.last_heard, outcome.silent)
+    if run.servers_in_all:
+        servers = [f"server {number}" for number in range(run.servers_in_all)]
+        said += "; " + _last_of("servers", servers, outcome.servers_heard)
+    return said
 
 
-def _server_last_heard(run: Run, outcome: Outcome) -> str:
-    if not run.servers_in_all:
-        return ""
-    heard = {last.rank: last for last in outcome.servers_heard}
-    silent = [number for number in range(run.servers_in_all) if number not in heard]
-    if silent:
-        return f"; server {silent[0]} of {run.servers_in_all} was never heard of"
-    last = min(heard.values(), key=lambda one: one.seconds)
-    who = f"server {last.rank} of {run.servers_in_all} was last heard of"
-    at = f" at iteration {last.iteration}" if last.iteration else ""
-    return f"; {who}{at}, {last.seconds:.0f} s in"
+def _last_of(
+    kind: str, names: list[str], last_heard: Iterable[LastHeard], hung: Collection[int] = ()
+) -> str:
+    """Of ranks or servers, all of which have a name: which is furthest behind, and since when.
 
-
-def _rank_last_heard(run: Run, outcome: Outcome) -> str:
-    heard = {last.rank: last for last in outcome.last_heard}
-    silent = [rank for rank in range(run.world_size) if rank not in heard]
-    if silent:
-        return f"{_name_of_rank(run, silent[0])} of {run.world_size} was never heard of"
-    hung = [one for rank, one in heard.items() if rank in outcome.silent]
-    last = min(hung or heard.values(), key=lambda one: (one.iteration or 0, one.seconds))
-    behind = [one for one in heard.values() if one.iteration == last.iteration]
-    who = f"{_name_of_rank(run, last.rank)} of {run.world_size} was"
-    if len(behind) == len(heard) > 1 and not hung:
-        who = f"all {run.world_size} ranks were"
+    Args:
+        hung: those that no longer say that they live, where others do.
+    """
+    heard = {last.rank: last for last in last_heard}
+    unheard = [name for number, name in enumerate(names) if number not in heard]
+    if unheard:
+        return f"{unheard[0]} of {len(names)} was never heard of"
+    suspects = [heard[number] for number in hung] or [*heard.values()]
+    last = min(suspects, key=lambda one: (one.iteration or 0, one.seconds))
+    who = f"{names[last.rank]} of {len(names)} was"
+    if len(names) > 1 and not hung and len({one.iteration for one in suspects}) == 1:
+        who = f"all {len(names)} {kind} were"
     where = f"at iteration {last.iteration}" if last.iteration else "before its first iteration"
     return f"{who} last heard of {where}, {last.seconds:.0f} s in"
 
