@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reperf.builds.digest import digest_of
+from reperf.builds.build import digest_of
 from reperf.builds.steps import do
 from reperf.config.engine import EngineName
 from reperf.errors import ReperfError
@@ -111,14 +111,6 @@ class ContainerEngine(ABC):
         said = do([*run, self.program, "--version"], f"{self.program}: does not start", os.environ)
         return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", said)), said.strip()).rstrip(",")
 
-    def local(self, image: Path) -> str:
-        """How the engine names a file or a folder.
-
-        Raises:
-            ReperfError: it does not run such a thing.
-        """
-        return str(image)
-
     def _pulled(self, image: Path, command: Sequence[str], reference: str) -> tuple[str, str]:
         """What `pull` returns, once a command has pulled a reference into a file."""
         image.parent.mkdir(parents=True, exist_ok=True)
@@ -188,11 +180,6 @@ class Podman(ContainerEngine):
         digest = named.digest or f"sha256:{by_digest.rpartition('sha256:')[2]}"
         return asked if named.digest else by_digest, digest
 
-    def local(self, image: Path) -> str:
-        if not image.is_dir():
-            raise ReperfError(f"{image}: is a file; allowed with podman: an unpacked folder")
-        return str(image)
-
 
 class Docker(Podman):
     """Docker, with its daemon."""
@@ -201,9 +188,6 @@ class Docker(Podman):
     program = "docker"
     gpus = "--gpus=all"
     further = (f"--user={os.getuid()}:{os.getgid()}", "--ulimit=memlock=-1")
-
-    def local(self, image: Path) -> str:
-        raise ReperfError(f"{image}: Docker runs no files; allowed: a reference, or another engine")
 
 
 class Pyxis(ContainerEngine):
@@ -225,13 +209,6 @@ class Pyxis(ContainerEngine):
             f"--container-env={','.join(box.variables)}",
         ]
         return Start(list(command), box.variables, (*options, *box.options))
-
-    def local(self, image: Path) -> str:
-        if not image.is_dir():
-            with image.open("rb") as stream:
-                if stream.read(4) == b"hsqs":  # so every SquashFS file begins
-                    return str(image)
-        raise ReperfError(f"{image}: is no SquashFS file; allowed with pyxis: one")
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
         if not run:

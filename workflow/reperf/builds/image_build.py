@@ -14,8 +14,7 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-from reperf.builds.build import RECORD, Built, ImageBuild
-from reperf.builds.digest import digest_of, fingerprint_of
+from reperf.builds.build import RECORD, Built, ImageBuild, digest_of, fingerprint_of
 from reperf.builds.engines import REFERENCE, engine_called, parse_reference
 from reperf.builds.inside import BuildPython, Contents
 from reperf.builds.starting import start_image
@@ -129,7 +128,7 @@ def _image_of(build: ImageBuild, run: Sequence[str]) -> tuple[str, str]:
     check_image(container)
     if is_file(container.image):
         image = _file_of(container)
-        return engine.local(image), digest_of(image)
+        return str(image), digest_of(image)
     return engine.pull(container.image, build.folder, run)
 
 

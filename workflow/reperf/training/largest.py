@@ -117,8 +117,11 @@ class _Trials:
         Raises:
             _NotFound: the trial ended in a way that has nothing to do with its size.
         """
-        if batch in self._known:
-            return self._known[batch]
+        if batch not in self._known:
+            self._known[batch] = self._attempt(batch)
+        return self._known[batch]
+
+    def _attempt(self, batch: int) -> Tried:
         run = self._plan.run.with_batch(batch)
         record = self._run(run)
         if record.status == "failed":
@@ -128,8 +131,7 @@ class _Trials:
             raise _NotFound(self._why_not_found(record))
         self.full = record.reason
         trains = record.status == "ok"
-        self._known[batch] = Tried(trains, max(record.peak_memory_bytes, default=None))
-        return self._known[batch]
+        return Tried(trains, max(record.peak_memory_bytes, default=None))
 
     def confirm(self, batch: int) -> bool:
         """Whether a batch size trains each time.
@@ -137,13 +139,8 @@ class _Trials:
         Raises:
             _NotFound: as `attempt` does.
         """
-        if not self.attempt(batch).trains:
-            return False
-        for _ in range(CONFIRMATIONS):
-            del self._known[batch]
-            if not self.attempt(batch).trains:
-                return False
-        return True
+        confirmed = (self._attempt(batch).trains for _ in range(CONFIRMATIONS))
+        return self.attempt(batch).trains and all(confirmed)
 
     def _why_not_found(self, record: RunRecord) -> str:
         reason = f"the trial of {record.run.batch_size} samples per device: {record.reason}"
