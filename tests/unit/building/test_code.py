@@ -55,11 +55,6 @@ def below(folder: str, pattern: str = "*.py") -> set[str]:
     return found
 
 
-def test_only_files_that_are_there_are_named():
-    for step in SCRIPTS.glob("*.py"):
-        assert names(step.stem)
-
-
 @pytest.mark.parametrize(
     ("steps", "count", "files"),
     [

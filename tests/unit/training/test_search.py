@@ -6,7 +6,7 @@ from math import ceil, log, log2
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.training.search import Tried, largest
+from reperf.training.largest import Tried, largest
 
 MOST = 10_000_000
 MULTIPLES = st.sampled_from([1, 8, 24, 512])

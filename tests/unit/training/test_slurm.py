@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.builds.starting import VISIBLE_GPUS, inside
+from reperf.builds.engines import VISIBLE_GPUS, inside
 from reperf.config import Report, load_report
 from reperf.config.servers import Servers
 from reperf.errors import ReperfError

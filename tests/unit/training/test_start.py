@@ -6,7 +6,7 @@ import sys
 import tempfile
 
 import pytest
-from reperf.builds.starting import inside, variables_inside
+from reperf.builds.engines import inside, variables_inside
 from reperf.config import load_report
 from reperf.plans.run_plan import plan_run
 from reperf.systems import TRAINERS

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.logs.formats import mllog
-from reperf.records.run_record import Power
 from reperf.training import telemetry
 from reperf.training.telemetry import (
     Reading,
@@ -130,9 +129,3 @@ def test_the_ends_of_the_window_are_those_that_the_trainer_printed(tmp_path: Pat
 )
 def test_the_gpus_that_the_environment_names_are_metered(variables, gpus):
     assert used_gpus(variables, 2) == gpus
-
-
-def test_a_power_of_an_old_record_is_that_of_the_whole_run():
-    old = {"mean_watts": 250.0, "energy_joules": 7500.0, "mean_utilisation_percent": 98.5}
-    power = Power.model_validate(old)
-    assert (power.nodes, power.first, power.last) == ((), None, None)

@@ -15,9 +15,8 @@ from pathlib import Path
 from uv import find_uv_bin
 
 from reperf.builds.build import RECORD, Built, ImageBuild, digest_of, fingerprint_of
-from reperf.builds.engines import REFERENCE, engine_called, parse_reference
+from reperf.builds.engines import REFERENCE, engine_called, parse_reference, start_image
 from reperf.builds.inside import BuildPython, Contents
-from reperf.builds.starting import start_image
 from reperf.builds.steps import do
 from reperf.config import Container
 from reperf.errors import ReperfError

@@ -14,9 +14,9 @@ from pathlib import Path
 from pydantic import Field
 
 from reperf.builds import build_of, why_build
+from reperf.builds.engines import start_in
 from reperf.builds.fitness import why_unfit
 from reperf.builds.inside import BuildPython
-from reperf.builds.starting import start_in
 from reperf.config import Run
 from reperf.doctor import hardware
 from reperf.errors import ReperfError

@@ -13,7 +13,7 @@ from typing import Any
 
 from trainers.contract.ports import claimed_ports
 
-from reperf.builds.starting import VISIBLE_GPUS
+from reperf.builds.engines import VISIBLE_GPUS
 from reperf.config import Run
 from reperf.training.slurm import ask
 from reperf.training.telemetry import used_gpus

@@ -7,14 +7,14 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
-from reperf.config import Report, topology_shape
+from reperf.config import Report, Suite, topology_shape
 from reperf.errors import ReperfError
 from reperf.programs import ended
 from reperf.text import printable
@@ -182,18 +182,12 @@ def _must_wait(report: Report, nodes: list[_Node]) -> str:
     """
     out = [node for node in nodes if _OUT_OF_USE.match(node.state)]
     usable = [node.devices for node in nodes if node not in out]
-    asked = dict.fromkeys(one for suite in report.suites for one in suite.topologies_of_runs)
-    too_large = [
-        one
-        for one in asked
-        if sum(size >= topology_shape(one)[1] for size in usable) < topology_shape(one)[0]
-    ]
+    too_large = [topology for _, topology in _that_cannot_start(report, usable)]
     if not too_large:
         return ""
+    waiting = ", ".join(dict.fromkeys(too_large))
     states = ", ".join(f"{node.name} ({node.state})" for node in out)
-    return (
-        f"runs on {', '.join(too_large)} wait until nodes are back that Slurm cannot use: {states}"
-    )
+    return f"runs on {waiting} wait until nodes are back that Slurm cannot use: {states}"
 
 
 def gpus_of(resources: str) -> int:
@@ -201,19 +195,26 @@ def gpus_of(resources: str) -> int:
     return sum(map(int, re.findall(r"(?:^|,)gpu(?::[^:,()]+)?:(\d+)", resources)))
 
 
-def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
-    """Refuse a topology that nodes of these sizes, in devices, cannot hold."""
+def _that_cannot_start(report: Report, sizes: list[int]) -> Iterator[tuple[Suite, str]]:
+    """The topologies of suites that nodes of these sizes, in devices, cannot hold."""
     for suite in report.suites:
         for topology in suite.topologies_of_runs:
             nodes, devices = topology_shape(topology)
-            enough = sum(size >= devices for size in sizes)
-            if enough < nodes:
-                most = min(devices, max(sizes))
-                raise ReperfError(
-                    f"suite {suite.name}: topology {topology} is too large: {enough} of "
-                    f"{len(sizes)} nodes of partition {partition} have {devices} devices or more; "
-                    f"allowed: at most {sum(size >= most for size in sizes)}n{most}g"
-                )
+            if sum(size >= devices for size in sizes) < nodes:
+                yield suite, topology
+
+
+def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
+    """Refuse a topology that nodes of these sizes, in devices, cannot hold."""
+    for suite, topology in _that_cannot_start(report, sizes):
+        devices = topology_shape(topology)[1]
+        most = min(devices, max(sizes))
+        raise ReperfError(
+            f"suite {suite.name}: topology {topology} is too large: "
+            f"{sum(size >= devices for size in sizes)} of {len(sizes)} nodes of partition "
+            f"{partition} have {devices} devices or more; "
+            f"allowed: at most {sum(size >= most for size in sizes)}n{most}g"
+        )
 
 
 def _check_servers(report: Report, partition: str, sizes: list[int]) -> None:

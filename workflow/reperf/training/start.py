@@ -13,7 +13,7 @@ from trainers.contract.compilers import COMPILED
 from trainers.contract.together import PARTING
 
 from reperf.builds import RECORD, Build, ImageBuild, build_of, why_build
-from reperf.builds.starting import VISIBLE_GPUS, start_in, variables_inside
+from reperf.builds.engines import VISIBLE_GPUS, start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import THREADS, RunPlan

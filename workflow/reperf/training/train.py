@@ -90,7 +90,6 @@ def train(
     *,
     attempt: int = 1,
     last: bool = True,
-    more_flags: tuple[str, ...] = (),
 ) -> None:
     """Train once, and leave train.log and run.json in the run's folder.
 
@@ -101,7 +100,6 @@ def train(
         place: where the launchers of a run start.
         attempt: which try of this call it is, from 1.
         last: whether this call makes no further try, so that a failure is the run's end.
-        more_flags: for trainers and their servers, in tests.
 
     Raises:
         ReperfError: the try failed and another is allowed, or it was stopped from outside.
@@ -124,7 +122,6 @@ def train(
         attempt=attempt,
         digest=plan.digest,
         found=found,
-        more_flags=more_flags,
     )
     if stopped or (record.status not in FINAL and not last):
         raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
@@ -163,7 +160,6 @@ def try_once(
     attempt: int,
     digest: str = "",
     found: LargestBatch | None = None,
-    more_flags: tuple[str, ...] = (),
 ) -> tuple[bool, RunRecord]:
     """Train, and write the log and the record of this try; see `train`.
 
@@ -177,8 +173,7 @@ def try_once(
     """
     run, log = plan.run, folder / RUN_LOG
     log.touch()
-    told = plan.model_copy(update={"server": (*plan.server, *more_flags)})
-    start = start_of(told, place, [*plan.program, *more_flags])
+    start = start_of(plan, place, plan.program)
     commit, dirty = checked_out_commit(ROOT)
     started = datetime.now(UTC)
     # Written now, in case nobody lives to record how the run ended, and again at the end.
