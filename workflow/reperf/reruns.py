@@ -52,10 +52,10 @@ def failed_runs(runs: Iterable[Run]) -> list[Run]:
     runs = list(runs)
     tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
     measured = [read_measurements(table) for table in tables if table.exists()]
-    own = [table[table["source"] == ""] for table in measured]
-    logs = {
-        log: status for one in own for log, status in zip(one["log"], one["status"], strict=True)
-    }
+    logs: dict[str, str] = {}
+    for table in measured:
+        own = table[table["source"] == ""]
+        logs |= dict(zip(own["log"], own["status"], strict=True))
 
     def has_failed(run: Run) -> bool:
         status = logs.get(str(run.log))
@@ -71,8 +71,8 @@ def failed_searches(runs: Iterable[Run]) -> list[str]:
     """
     plans = (Path(SUITE_PLAN.format(suite=suite)) for suite in {run.suite: 0 for run in runs})
     batches = (SuitePlan.read(plan).batches for plan in plans if plan.exists())
-    found = dict.fromkeys(path for one in batches for path in one.values())
-    return [path for path in found if Path(path).exists() and not _has_ended(path)]
+    paths = dict.fromkeys(path for of_suite in batches for path in of_suite.values())
+    return [path for path in paths if Path(path).exists() and not _has_ended(path)]
 
 
 def _has_ended(search: str) -> bool:
@@ -156,13 +156,13 @@ def complete(summary: Path, measurements: Path, output: Path) -> None:
     ended_badly = runs[(runs["source"] == "") & ~runs["status"].isin(FINAL)]
     failed = cells.merge(ended_badly[list(CELL)].drop_duplicates())
     if len(failed):
-        told = ", ".join(
+        named = ", ".join(
             f"{cell.suite}/{'+'.join(filter(None, (cell.system, cell.variant)))}/{cell.topology} "
             f"({cell.status}: {cell.reason})"
             for cell in failed.itertuples()
         )
         raise ReperfError(
-            f"{len(failed)} of {len(cells)} cells failed: {told}; the report shows them"
+            f"{len(failed)} of {len(cells)} cells failed: {named}; the report shows them"
         )
     with whole_file(output) as stream:
         stream.write(f"{len(cells)} cells, each measured or explained\n")

@@ -66,12 +66,12 @@ def digest_of_code(files: Iterable[Path], root: Path) -> str:
     Args:
         root: a folder above the files; what lies above it does not count.
     """
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for file in files:
         source = file.read_text(encoding="utf-8")
         text = _without_remarks(source) if file.suffix == ".py" else source
-        found.update(f"{file.relative_to(root).as_posix()} {len(text)}\n{text}".encode())
-    return found.hexdigest()
+        digest.update(f"{file.relative_to(root).as_posix()} {len(text)}\n{text}".encode())
+    return digest.hexdigest()
 
 
 @cache

@@ -248,11 +248,11 @@ def digest_of(image: Path) -> str:
     """
     if not image.is_dir():
         return f"sha256:{sha256(image)}"
-    found = _digest_of_facts(
+    digest = _digest_of_facts(
         (path, status.st_mode, _content_of(image / path, status))
         for path, status in _files_in(image)
     )
-    return f"sha256:{found}"
+    return f"sha256:{digest}"
 
 
 def fingerprint_of(image: Path) -> str:
@@ -265,10 +265,10 @@ def fingerprint_of(image: Path) -> str:
 
 def _digest_of_facts(facts: Iterable[tuple[object, ...]]) -> str:
     """The SHA-256 of what is said of each file; repr() keeps names that are no UTF-8 apart."""
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for of_file in facts:
-        found.update(f"{of_file!r}\n".encode())
-    return found.hexdigest()
+        digest.update(f"{of_file!r}\n".encode())
+    return digest.hexdigest()
 
 
 def _files_in(folder: Path | str, below: str = "") -> Iterator[tuple[str, os.stat_result]]:

@@ -118,8 +118,9 @@ class ContainerEngine(ABC):
         Raises:
             ReperfError: it does not start.
         """
-        said = do([*run, self.program, "--version"], f"{self.program}: does not start", os.environ)
-        return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", said)), said.strip()).rstrip(",")
+        command = [*run, self.program, "--version"]
+        answer = do(command, f"{self.program}: does not start", os.environ)
+        return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", answer)), answer.strip()).rstrip(",")
 
     def _pulled(self, image: Path, command: Sequence[str], reference: str) -> tuple[str, str]:
         """What `pull` returns, once a command has pulled a reference into a file."""
@@ -281,14 +282,14 @@ def parse_reference(text: str, place: str = "images") -> Reference:
     Raises:
         ReperfError: it is no such reference.
     """
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(?:docker://)?(?P<repository>[a-z0-9][a-z0-9.-]*(?::\d+)?(?:[/#][\w.-]+)*)"
         r"(?::(?P<tag>[\w][\w.-]*))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?",
         text,
     )
-    if found is None:
+    if match is None:
         raise ReperfError(f"{place}: got {text!r}; allowed: {REFERENCE}")
-    return Reference(found["repository"].replace("#", "/"), found["tag"], found["digest"])
+    return Reference(match["repository"].replace("#", "/"), match["tag"], match["digest"])
 
 
 def start_in(

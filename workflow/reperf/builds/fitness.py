@@ -35,7 +35,8 @@ def why_not_computed(precision: str, hosts: Iterable[Host]) -> str | None:
         hosts: of which GPUs are known; others are passed over.
     """
     capabilities = (gpu.capability for host in hosts for gpu in host.gpus if gpu.capability)
-    return next(filter(None, (why_not_in(precision, one) for one in capabilities)), None)
+    reasons = (why_not_in(precision, capability) for capability in capabilities)
+    return next(filter(None, reasons), None)
 
 
 def why_not_compiled(run: Run) -> str | None:
@@ -48,13 +49,13 @@ def why_not_compiled(run: Run) -> str | None:
         return None
     build = build_of(run)
     if not isinstance(build, ImageBuild):
-        found, where = compiler_for(run.device), "here"
+        compiler, where = compiler_for(run.device), "here"
     elif (build.folder / RECORD).exists():
-        found = read_built(build).compilers.get(run.device)
+        compiler = read_built(build).compilers.get(run.device)
         where = f"in {build.container.image}"
     else:
         return None
-    if found is not None:
+    if compiler is not None:
         return None
     kind, variable, usual = COMPILERS[run.device]
     return (

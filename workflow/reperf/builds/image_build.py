@@ -161,8 +161,8 @@ class _Opened:
         if contents.framework is None and not contents.lacks_driver:
             trouble = contents.import_trouble or ""
             missing = re.search(rf"No module named '?{name}\b", trouble)
-            there = name in contents.packages or not missing
-            what = f"its {name} cannot be imported" if there else f"has no {name}"
+            is_installed = name in contents.packages or not missing
+            what = f"its {name} cannot be imported" if is_installed else f"has no {name}"
             raise ReperfError(f"{image}: {what}: {trouble}")
         return started, contents
 
@@ -173,8 +173,8 @@ def _lacking(opened: _Opened) -> list[str]:
     build = opened.build
     for path in build.recipe:
         for line in path.read_text(encoding="utf-8").splitlines():
-            if found := REQUIREMENT.fullmatch(line):
-                wanted.setdefault(found["module"], []).append(line)
+            if match := REQUIREMENT.fullmatch(line):
+                wanted.setdefault(match["module"], []).append(line)
     missing = opened.do([str(build.python), "-c", _LOOK, *wanted], "cannot be looked into")
     return [line for module in missing.split() for line in wanted[module]]
 

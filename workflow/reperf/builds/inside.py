@@ -59,8 +59,8 @@ class BuildPython:
             ReperfError: it does not start, or is too old.
         """
         trouble = f"{self.build}: its Python does not start"
-        said = self.do(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], trouble)
-        version = said.strip().rpartition("\n")[2]
+        printed = self.do(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], trouble)
+        version = printed.strip().rpartition("\n")[2]
         numbers = re.fullmatch(r"(\d+)\.(\d+)", version)
         if numbers is None or tuple(map(int, numbers.groups())) < LEAST_PYTHON:
             raise ReperfError(
@@ -88,7 +88,7 @@ class BuildPython:
         if contents.lacks_driver:
             return
         programs = [path for path in map(system.trainer, system.workloads) if path.exists()]
-        asked = {
+        commands = {
             str(path.relative_to(ROOT)): [os.path.relpath(path), "--help"] for path in programs
         }
         # Not with --help, to which Paddle's launcher answers with an error; and not the work
@@ -97,6 +97,6 @@ class BuildPython:
         modules |= {name: ", ".join(system.modules(name)) for name in system.workloads}
         for what, names in modules.items():
             if names:
-                asked[what] = ["-c", f"import sys; del sys.path[0]; import {names}"]
-        for what, arguments in asked.items():
+                commands[what] = ["-c", f"import sys; del sys.path[0]; import {names}"]
+        for what, arguments in commands.items():
             self.do(arguments, f"{what}: does not start in {self.build}")

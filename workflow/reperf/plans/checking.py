@@ -152,15 +152,15 @@ def trained_anew(workflow: Any, runs: Iterable[str]) -> set[str]:  # noqa: ANN40
     Args:
         runs: their folders.
     """
-    asked = workflow.dag_settings
-    forced = {*asked.forcerun, *(asked.targets if asked.forcetargets else ())}
-    every = asked.forceall or "train" in forced
+    settings = workflow.dag_settings
+    forced = {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}
+    every = settings.forceall or "train" in forced
     return {run for run in runs if every or f"{run}/{RUN_RECORD}" in forced}
 
 
 def configfiles(workflow: Any) -> list[str]:  # noqa: ANN401
     """The configuration files, the later over the earlier; by short paths below this folder."""
     over = workflow.overwrite_configfiles
-    own = (file for file in workflow.configfiles if file not in over)
-    paths = [(os.path.relpath(file), str(file)) for file in (*own, *over)]
+    given = (file for file in workflow.configfiles if file not in over)
+    paths = [(os.path.relpath(file), str(file)) for file in (*given, *over)]
     return [path if here.startswith("..") else here for here, path in paths]

@@ -100,12 +100,13 @@ def table_of_runs(
     """
     of_suites = {suite: [run for run in runs if run[0] == suite] for suite in suites}
     of_suites = {suite: found for suite, found in of_suites.items() if found} | {"all": [*runs]}
-    topologies = sorted({topology for *_, topology in runs}, key=lambda one: (_devices(one), one))
+    topologies = sorted({topology for *_, topology in runs})
+    topologies.sort(key=_devices)
     rows = [("suite", "systems", *topologies, "runs", AT_MOST)]
     for name, found in of_suites.items():
         times = Counter(topology for *_, topology in found)
         hours = sum(_hours(topology, suites[suite].time_limit) for suite, _, topology in found)
-        numbers = (f"{times[one]:,}" if times[one] else "-" for one in topologies)
+        numbers = (f"{times[topology]:,}" if times[topology] else "-" for topology in topologies)
         entries = {entry for _, entry, _ in found}
         rows.append((name, str(len(entries)), *numbers, f"{len(found):,}", _short(hours)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
@@ -154,7 +155,7 @@ def _described(build: Build) -> str:
 def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
     """Disk and memory, as far as anybody can say."""
     every = {build_of(run) for suite in report.suites for run in report.runs(suite)}
-    needed = needed_bytes(report, {one.id: None if why_build(one) else "" for one in every})
+    needed = needed_bytes(report, {build.id: None if why_build(build) else "" for build in every})
     yield f"disk: up to {gibibytes(needed)} more; {gibibytes(disk_usage('.').free)} are free here"
     devices = max((run.devices_per_node for run in runs), default=0)
     if report.memory_limit and devices:

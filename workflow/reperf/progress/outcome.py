@@ -31,11 +31,11 @@ def of_run(record: Path, log: Path) -> tuple[bool, str]:
     """
     try:
         with record.open(encoding="utf-8") as stream:
-            said = json.loads(stream.read(LARGEST_RECORD))
-        status, reason, seconds = said["status"], said["reason"], float(said["seconds"])
+            content = json.loads(stream.read(LARGEST_RECORD))
+        status, reason, seconds = content["status"], content["reason"], float(content["seconds"])
         took = f" ({duration(seconds)})" if seconds else ""
         if status == "ok":
-            gave, good = _throughput(log, _method(said["run"]["suite"]))
+            gave, good = _throughput(log, _method(content["run"]["suite"]))
             return good, gave + took
         return status in ("oom", "unsupported"), one_line(f"{status}: {reason}") + took
     except (ReperfError, OSError, ValueError, TypeError, KeyError, RecursionError) as error:
@@ -51,22 +51,22 @@ def _method(suite: str) -> Method:
 
 def _throughput(log: Path, method: Method) -> tuple[str, bool]:
     with log.open("rb") as stream:
-        found = [one for one, *_ in measure_log(str(log), stream, method, mllog.FORMAT)]
-    if len(found) != 1:
-        return f"no throughput: {len(found)} runs are in its log", False
-    (one,) = found
-    if one.throughput is None:
-        return one_line(f"no throughput: {one.reason}"), False
-    return f"{one.throughput:,.2f} {one.unit}", True
+        measured = [*measure_log(str(log), stream, method, mllog.FORMAT)]
+    if len(measured) != 1:
+        return f"no throughput: {len(measured)} runs are in its log", False
+    ((result, *_),) = measured
+    if result.throughput is None:
+        return one_line(f"no throughput: {result.reason}"), False
+    return f"{result.throughput:,.2f} {result.unit}", True
 
 
 def state_of(file: Path) -> State:
     """A file's State, to see later whether it was written again; None if there is no file."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def reason_in(log: Path, before: State) -> str:
@@ -82,8 +82,8 @@ def reason_in(log: Path, before: State) -> str:
     if state_of(log) in (None, before):
         return ""
     lines = tail(log)
-    said = [line for line in lines if line.startswith("reperf: ")]
-    return one_line((said or lines or [""])[-1].removeprefix("reperf: "))
+    for_people = [line for line in lines if line.startswith("reperf: ")]
+    return one_line((for_people or lines or [""])[-1].removeprefix("reperf: "))
 
 
 def tail(log: Path) -> list[str]:

@@ -165,8 +165,8 @@ class Progress:
             by_slurm: how Slurm ended it, if it was Slurm.
         """
         job = self._leave(number)
-        own = Path(logs[0]) if logs else None
-        reason = reason_in(own, job.log_before) if own and job else ""
+        log = Path(logs[0]) if logs else None
+        reason = reason_in(log, job.log_before) if log and job else ""
         reason = reason or one_line(message)
         reason = "; ".join(filter(None, (one_line(by_slurm), reason))) or "it gave no reason"
         named = rule
@@ -200,8 +200,8 @@ class Progress:
         """How far a step has got, by the last line of its log."""
         if job.is_run or job.log is None or state_of(job.log) in (None, job.log_before):
             return ""
-        said = tail(job.log)[-1:]
-        return f"{one_line(said[0])}; " if said else ""
+        last = tail(job.log)[-1:]
+        return f"{one_line(last[0])}; " if last else ""
 
     def _named(self, job: Job) -> str:
         return f"run {self.ended + 1} of {self.runs}: {job.title}" if job.is_run else job.title

@@ -197,8 +197,8 @@ def _memory_was_full(log: Path) -> str:
 
     A GPU whose memory is full in each iteration trains more slowly than with a smaller batch.
     """
-    said = mllog.read_facts(log).get("allocation_retries")
-    retries = max(filter(is_number, said if isinstance(said, list) else ()), default=0)
+    counts = mllog.read_facts(log).get("allocation_retries")
+    retries = max(filter(is_number, counts if isinstance(counts, list) else ()), default=0)
     if not retries:
         return ""
     return f"it trains, but a device's memory was full {retries:g} times, and was taken anew"

@@ -64,8 +64,8 @@ def _now() -> tuple[float, float, float] | None:
         busy = sum(getattr(cpu, kind) for cpu in cpus for kind in _BUSY)
     except (AttributeError, OSError):  # the first: not on Linux
         return None
-    own = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    ours = sum(used.ru_utime + used.ru_stime for used in own)
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    ours = sum(used.ru_utime + used.ru_stime for used in usages)
     return (busy, ours, time.monotonic() * len(cpus)) if busy else None
 
 

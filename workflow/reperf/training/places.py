@@ -191,7 +191,8 @@ def _on_its_node(command: Sequence[str]) -> str:
     words = []
     for word in command:
         pieces = (piece for piece in re.split(f"({'|'.join(_OF_A_NODE)})", word) if piece)
-        words.append("".join(_OF_A_NODE.get(one) or shlex.quote(one) for one in pieces) or "''")
+        quoted = (_OF_A_NODE.get(piece) or shlex.quote(piece) for piece in pieces)
+        words.append("".join(quoted) or "''")
     # Both streams in one, or srun would mix them within lines.
     return f"exec {' '.join(words)} 2>&1"
 
@@ -207,10 +208,10 @@ def whole_lines(output: Iterable[bytes]) -> Iterator[bytes]:
     """
     begun: dict[bytes, bytes] = {}
     for line in output:
-        found = _LABEL.match(line)
-        label = found[0] if found else b""
+        match = _LABEL.match(line)
+        label = match[0] if match else b""
         text = begun.pop(label, b"") + line[len(label) :]
-        if found and len(line) - len(label) - 1 == _LONGEST_PART and len(text) < _LONGEST_LINE:
+        if match and len(line) - len(label) - 1 == _LONGEST_PART and len(text) < _LONGEST_LINE:
             begun[label] = text[:-1]
         else:
             yield label + text

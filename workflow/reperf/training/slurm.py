@@ -92,7 +92,7 @@ def resources_of_job(
         values = {value_of(plan) for plan in plans}
         return values.pop() if len(values) == 1 else lambda wildcards: value_of(plan_of(wildcards))
 
-    asked = {
+    resources = {
         "tasks": of_each(lambda plan: plan.run.nodes),
         "cpus_per_task": of_each(cpus),
         "sbatch_options": of_each(options),
@@ -101,7 +101,7 @@ def resources_of_job(
         "slurm_partition": cluster.partition,
         "slurm_account": cluster.account,
     }
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in resources.items() if value is not None}
 
 
 def check_commands() -> None:
@@ -153,7 +153,7 @@ def check_cluster(report: Report) -> None:
         )
     nodes = [node for node in nodes if node[0].rstrip("*") == partition]
     for part in report.of_each_device():
-        there = [
+        candidates = [
             _Node(
                 name,
                 state,
@@ -163,9 +163,9 @@ def check_cluster(report: Report) -> None:
             )
             for _, cpus, resources, name, state in nodes
         ]
-        _check_topologies(part, partition, [node.devices for node in there])
+        _check_topologies(part, partition, [node.devices for node in candidates])
         _check_servers(part, partition, [int(cpus.rstrip("+")) for _, cpus, *_ in nodes])
-        if waiting := _must_wait(part, there):
+        if waiting := _must_wait(part, candidates):
             print(printable(f"reperf: {waiting}"), file=sys.stderr)
 
 
@@ -219,8 +219,8 @@ def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
 
 def _check_servers(report: Report, partition: str, sizes: list[int]) -> None:
     """Refuse servers for which nodes of these sizes, in CPUs, have no room beside the trainers."""
-    with_servers = (one for one in report.suites if any(entry.servers for entry in one.entries))
-    for run in (run for suite in with_servers for run in report.runs(suite) if run.servers):
+    suites = [suite for suite in report.suites if any(entry.servers for entry in suite.entries)]
+    for run in (run for suite in suites for run in report.runs(suite) if run.servers):
         assert run.servers
         wanted = run.devices_per_node * report.cpus_per_device + run.servers.cpus
         enough = sum(size >= wanted for size in sizes)
@@ -265,12 +265,12 @@ def end_of_job(job: str) -> JobEnd:
     """
     try:
         ((line, *_),) = ask("scontrol", "--oneliner", "show", "job", job)
-        found = re.search(r" JobState=(\S+) Reason=(.*?) Dependency=", line)
-        state, reason = found.groups() if found else ("", "")
+        match = re.search(r" JobState=(\S+) Reason=(.*?) Dependency=", line)
+        state, reason = match.groups() if match else ("", "")
         code, nodes = (_word(name, line) for name in ("ExitCode", "NodeList"))
     except (ReperfError, ValueError):  # it forgets jobs; a database, if there is one, does not
-        asked = ("--allocations", "--noheader", "--parsable2", f"--jobs={job}")
-        lines = ask("sacct", *asked, "--format=State,ExitCode,NodeList,Reason")
+        options = ("--allocations", "--noheader", "--parsable2", f"--jobs={job}")
+        lines = ask("sacct", *options, "--format=State,ExitCode,NodeList,Reason")
         if not lines or len(lines[0]) < 4:
             raise ReperfError(f"Slurm: no job {job}") from None
         state, code, nodes, reason = lines[0][:4]
@@ -279,14 +279,14 @@ def end_of_job(job: str) -> JobEnd:
     parts += [f"exit code {code}"] * (code not in ("", "0:0"))
     on = f" on {nodes}" if nodes not in ("", "(null)", "None assigned") else ""
     lost = _out_of_use(nodes) if on else []
-    said = "; ".join([f"Slurm's job {job}{on}: {', '.join(parts)}", *lost])
-    return JobEnd(state.split()[0] if state else "", printable(said))
+    text = "; ".join([f"Slurm's job {job}{on}: {', '.join(parts)}", *lost])
+    return JobEnd(state.split()[0] if state else "", printable(text))
 
 
 def _word(name: str, line: str) -> str:
     """The value of a name in a line of scontrol; "" if it is not there."""
-    found = re.search(rf" {name}=(\S+)", line)
-    return found[1] if found else ""
+    match = re.search(rf" {name}=(\S+)", line)
+    return match[1] if match else ""
 
 
 def _out_of_use(nodes: str) -> list[str]:
@@ -312,8 +312,8 @@ def reasons_of_waiting(jobs: Collection[str]) -> Counter[str]:
     Raises:
         ReperfError: Slurm does not answer.
     """
-    own = f"--user={getpass.getuser()}"
-    waiting = ask("squeue", own, "--states=pending", "--format=%i|%r")
+    of_user = f"--user={getpass.getuser()}"
+    waiting = ask("squeue", of_user, "--states=pending", "--format=%i|%r")
     return Counter("|".join(why) for job, *why in waiting if job in jobs)
 
 

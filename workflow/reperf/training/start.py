@@ -96,9 +96,9 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     )
     servers = None
     if run.servers:
-        own = variables | dict.fromkeys(THREADS, str(run.servers.threads))
+        for_servers = variables | dict.fromkeys(THREADS, str(run.servers.threads))
         serve = [*launcher(plan.serve, words), *plan.server]
-        servers, more = _command(run, build, place, serve, own)
+        servers, more = _command(run, build, place, serve, for_servers)
         clean_up += more
     removed = _SECONDS_TO_REMOVE if clean_up else 0.0
     return Start(
@@ -155,11 +155,11 @@ def compiled_folder(run: Run) -> Path | None:
     call = this_call()
     if run.device != "cpu" or not call or not load_systems()[run.system].shares_compiled:
         return None
-    own = _COMPILED / sha256(call.encode()).hexdigest()[:12]
+    folder = _COMPILED / sha256(call.encode()).hexdigest()[:12]
     for other in _COMPILED.glob("*"):
-        if other != own:
+        if other != folder:
             shutil.rmtree(other, ignore_errors=True)
-    return own / run.suite / run.entry / run.topology
+    return folder / run.suite / run.entry / run.topology
 
 
 def placeholders(run: Run, place: Place) -> tuple[dict[str, object], str]:
@@ -181,8 +181,8 @@ def placeholders(run: Run, place: Place) -> tuple[dict[str, object], str]:
         "hosts": ",".join(hosts),
         "head": place.head,
         "port": port,
-        "servers": ",".join(f"{host}:{one}" for host in hosts for one in others[:of_node]),
-        "trainers": ",".join(f"{host}:{one}" for host in hosts for one in others[of_node:]),
+        "servers": ",".join(f"{host}:{number}" for host in hosts for number in others[:of_node]),
+        "trainers": ",".join(f"{host}:{number}" for host in hosts for number in others[of_node:]),
         "server_threads": run.servers.threads if run.servers else 0,
     }
     return words, f"{place.head}:{parting}"

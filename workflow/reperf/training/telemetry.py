@@ -83,8 +83,8 @@ def gpu_meters(
         return
     pynvml.nvmlInit()
     stop, process = threading.Event(), None
-    here = ((nodes[0], reading) for reading in readings(used, stop))
-    meters = [threading.Thread(target=keep, args=(here, found), daemon=True)]
+    local = ((nodes[0], reading) for reading in readings(used, stop))
+    meters = [threading.Thread(target=keep, args=(local, found), daemon=True)]
     try:
         if on_others:
             process = subprocess.Popen(
@@ -95,8 +95,8 @@ def gpu_meters(
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-            there = read(process.stdout or ())
-            meters.append(threading.Thread(target=keep, args=(there, found), daemon=True))
+            remote = read(process.stdout or ())
+            meters.append(threading.Thread(target=keep, args=(remote, found), daemon=True))
         for meter in meters:
             meter.start()
         yield found
@@ -167,8 +167,8 @@ def power_of_window(
     if first not in ends or last not in ends:
         return None
     begin, end = ends[first], ends[last]
-    found = {node: power_between(samples, begin, end) for node, samples in meters.items()}
-    covered = {node: power for node, power in found.items() if power}
+    powers = {node: power_between(samples, begin, end) for node, samples in meters.items()}
+    covered = {node: power for node, power in powers.items() if power}
     if not covered:
         return None
     total = {name: sum(power[name] for power in covered.values()) for name in _FIELDS}

@@ -128,5 +128,5 @@ def tell_of_slurm(run: Path, job: str, end: JobEnd) -> None:
 
 def _tries(run: Path) -> list[Path]:
     """The folders of a run's tries, in their order."""
-    found = [path for path in (run / TRIES).glob("*") if path.name.isdigit()]
-    return sorted(found, key=lambda path: int(path.name))
+    folders = [path for path in (run / TRIES).glob("*") if path.name.isdigit()]
+    return sorted(folders, key=lambda path: int(path.name))
