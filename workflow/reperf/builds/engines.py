@@ -16,7 +16,6 @@ from pathlib import Path
 
 from reperf.builds.build import Build, ImageBuild, digest_of, read_built
 from reperf.builds.steps import do
-from reperf.config import Container
 from reperf.config.engine import EngineName
 from reperf.errors import ReperfError
 from reperf.systems import TRAINERS
@@ -294,67 +293,43 @@ def parse_reference(text: str, place: str = "images") -> Reference:
 
 def start_in(
     build: Build,
-    arguments: Sequence[str],
-    *,
-    folder: Path,
-    variables: Mapping[str, str],
-    mounts: Iterable[Path] = (),
-    gpus: str | None = None,
-) -> Start:
-    """How to start the Python of a build.
-
-    Args:
-        arguments: of Python; `{node_rank}` in them may stand for the number of a node.
-        folder: the working folder, absolute.
-        variables: environment variables to set.
-        mounts: folders outside the working folder that the program reads.
-        gpus: those that it uses, as CUDA_VISIBLE_DEVICES has them; empty: as the container has it;
-            None: it uses none.
-
-    Raises:
-        ReperfError: the build is not made.
-    """
-    if not isinstance(build, ImageBuild):
-        return Start([str(build.python), *arguments], variables)
-    image = read_built(build).local_image
-    assert image
-    return start_image(
-        build.container,
-        image,
-        [str(build.python), *arguments],
-        folder=folder,
-        variables=variables,
-        mounts=mounts,
-        gpus=gpus,
-    )
-
-
-def start_image(
-    container: Container,
-    image: str,
     command: Sequence[str],
     *,
     folder: Path,
     variables: Mapping[str, str],
     mounts: Iterable[Path] = (),
     gpus: str | None = None,
+    image: str | None = None,
 ) -> Start:
-    """How to start a command in an image; see `start_in`.
+    """How to start a command in a build.
 
     Args:
-        image: as the engine is told of it.
+        command: `{node_rank}` in it may stand for the number of a node.
+        folder: the working folder, absolute.
+        variables: environment variables to set.
+        mounts: folders outside the working folder that the command reads.
+        gpus: those that it uses, as CUDA_VISIBLE_DEVICES has them; empty: as the container has it;
+            None: it uses none.
+        image: as the engine is told of it; None: as the finished build says.
+
+    Raises:
+        ReperfError: the build is not made.
     """
-    trainers = TRAINERS.parent  # which the command reads, wherever they lie
+    if not isinstance(build, ImageBuild):
+        return Start([*command], variables)
+    image = image or read_built(build).local_image
+    assert image
+    code = TRAINERS.parent  # which the command reads, wherever it lies
     box = Box(
         image=image,
         folder=folder,
-        mounts=(*([] if trainers.is_relative_to(folder) else [trainers]), *mounts),
+        mounts=(*([] if code.is_relative_to(folder) else [code]), *mounts),
         variables=variables_inside(variables),
         gpus=gpus is not None,
         name=f"reperf-{secrets.token_hex(6)}-{{node_rank}}",
-        options=container.options,
+        options=build.container.options,
     )
-    return engine_called(container.engine).start(box, inside(command, gpus or ""))
+    return engine_called(build.container.engine).start(box, inside(command, gpus or ""))
 
 
 def inside(command: Sequence[str], gpus: str = "") -> list[str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from uv import find_uv_bin
 
 from reperf.builds.build import RECORD, Built, ImageBuild, digest_of, fingerprint_of
-from reperf.builds.engines import REFERENCE, engine_called, parse_reference, start_image
+from reperf.builds.engines import REFERENCE, engine_called, parse_reference, start_in
 from reperf.builds.inside import BuildPython, Contents
 from reperf.builds.steps import do
 from reperf.config import Container
@@ -141,9 +141,7 @@ class _Opened:
 
     def start(self, command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """How to run a command: the engine's, and all of its variables."""
-        start = start_image(
-            self.build.container, self.local, command, folder=Path.cwd(), variables={}
-        )
+        start = start_in(self.build, command, folder=Path.cwd(), variables={}, image=self.local)
         words = [word.replace("{node_rank}", "0") for word in start.command]
         return [*self.run, *start.srun_options, *words], {**os.environ, **start.variables}
 

@@ -86,7 +86,9 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         variables = {"PYTHONPATH": str(TRAINERS.parent)}
         # With its GPUs: some frameworks cannot be imported without a driver.
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if gpus else None
-        start = start_in(build, [], folder=Path.cwd(), variables=variables, gpus=visible)
+        start = start_in(
+            build, [str(build.python)], folder=Path.cwd(), variables=variables, gpus=visible
+        )
         python = BuildPython(
             [word.replace("{node_rank}", "0") for word in start.command],
             str(build.folder),

@@ -116,7 +116,7 @@ def _command(
     """The command that starts what the build's Python is told, and what cleans up after it."""
     start = start_in(
         build,
-        words,
+        [str(build.python), *words],
         folder=Path.cwd(),
         variables=variables,
         mounts=_data_outside(run),
