@@ -95,7 +95,7 @@ def _gpu_called(name: str, every: Sequence[Gpu]) -> Gpu | None:
 
 
 def resolve(report: Report) -> Report:
-    """The same report, with the device, the container engine and the hardware's say decided.
+    """Decide a report's device and container engine, and what the hardware here rules out.
 
     A Slurm cluster trains on its GPUs. So does this machine if it has enough for every topology: a
     suite never mixes devices, because its cells could not be compared. An engine is looked for
@@ -112,14 +112,14 @@ def resolve(report: Report) -> Report:
 
 
 def _with_hardware(report: Report) -> Report:
-    """The same report of suites that train on one device, with what the hardware decides."""
+    """Decide likewise for a report whose suites all train on one kind of device."""
     if not report.cluster:
         hardware = Hardware(topologies=_too_large(report), shared=_shared(report))
         report = report.model_copy(update={"hardware": hardware})
     report = _with_engine(report)
     known: dict[str, Any] = {}
     if report.device == "cuda":
-        known = _say_of_gpus(report)
+        known = _builds_on_gpus(report)
     elif not report.cluster:
         known = {"lacking": _lacking(report, ())}
     hardware = report.hardware.model_copy(update=known)
@@ -170,7 +170,7 @@ def why_not_in_precision(run: Run, hosts: Sequence[Host]) -> str | None:
     return load_systems()[run.system].why_not_on_processor(run.precision, cpu_flags())
 
 
-def _say_of_gpus(report: Report) -> dict[str, Any]:
+def _builds_on_gpus(report: Report) -> dict[str, Any]:
     """Which builds run on the GPUs that a report is for; nothing where these are not known.
 
     Of a system's locks it takes the first that runs there, and its image where none does. A
@@ -418,7 +418,7 @@ def cpu_flags() -> frozenset[str]:
 
 
 def _from_cpuinfo(name: str) -> str:
-    """A word of Linux on the first processor; libraries that know more systems take a second."""
+    """A field of /proc/cpuinfo; libraries that know more systems take a second to answer."""
     try:
         listed = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:

@@ -17,7 +17,7 @@ from reperf.layout import PAGES, REPORT_PLAN, RUN_RECORD, SUITE_PLAN, tables_of
 from reperf.plans.plan_files import ReportPlan, SuitePlan
 from reperf.plans.planning import Plans
 from reperf.records.run_record import FINAL, LargestBatch
-from reperf.training.slurm import cancel_forgotten
+from reperf.training.slurm import cancel_jobs
 from reperf.training.tries import keep_lost, this_call
 
 logger = logging.getLogger("snakemake.logging")
@@ -138,7 +138,7 @@ def after_failure(plans: Plans, report: Report) -> None:
         logger.error(f"run the failed cells again: {rerun_command()}")
     if report.cluster:
         with one_line_errors():
-            cancel_forgotten(Path.cwd())
+            cancel_jobs(Path.cwd())
 
 
 def complete(summary: Path, measurements: Path, output: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a build is made from, where it lies, and what was found in it once it was made."""
+"""A build: its recipe, its folder, and what was found in it once it was made."""
 
 import hashlib
 import os
@@ -30,43 +30,43 @@ class LockBuild:
 
     @property
     def id(self) -> str:
-        """What names it in paths and messages."""
+        """The build's name in paths and messages."""
         return self.system.host.id + self._ending
 
     @property
     def device(self) -> Device:
-        """What it trains on."""
+        """The kind of device that the build trains on."""
         return "cpu" if self.name == "cpu" else "cuda"
 
     @cached_property
     def folder(self) -> Path:
-        """Where it lies, relative to the working folder: another recipe is another folder."""
+        """The build's folder, relative to the working folder; another recipe has another folder."""
         return Path(".envs", f"{self.id}-{self.recipe_digest[:8]}")
 
     @property
     def python(self) -> Path:
-        """What starts its programs."""
+        """The Python that starts the build's programs."""
         return self.folder / "bin" / "python"
 
     @property
     def lock(self) -> Path:
-        """The exact packages."""
+        """The lock file, which names the exact packages."""
         return self.system.environments / f"{self.id}.txt"
 
     @property
     def settings(self) -> Lock:
-        """The Python and the packages that are asked for."""
+        """The Python and the packages that the system asks for."""
         return self.system.host.locks[self.name]
 
     @property
     def recipe(self) -> list[Path]:
-        """What it is made from: the lock, and uv's settings if a package is compiled."""
+        """The files of its recipe: the lock, and uv's settings if a package is compiled."""
         settings = self.system.host.folder / f"uv{self._ending}.toml"
         return [self.lock, settings] if settings.exists() else [self.lock]
 
     @cached_property
     def recipe_digest(self) -> str:
-        """The SHA-256 of what it is made from: equal digests, equal environments."""
+        """The SHA-256 of the recipe: equal digests mean equal environments."""
         return _digest_of(self.recipe, repr((self.settings.python, self.settings.packages)))
 
     @property
@@ -87,7 +87,7 @@ class ImageBuild:
 
     @cached_property
     def folder(self) -> Path:
-        """Where all but the image lies, relative to the working folder."""
+        """The folder that holds all but the image, relative to the working folder."""
         return Path(".images", f"{self.system.id}-{self.recipe_digest[:8]}")
 
     @property
@@ -97,18 +97,18 @@ class ImageBuild:
 
     @property
     def python(self) -> Path:
-        """What starts its programs, inside the container."""
+        """The Python that starts the build's programs, inside the container."""
         return self.overlay / "bin" / "python"
 
     @property
     def recipe(self) -> list[Path]:
-        """The packages that the image may lack."""
+        """The file that lists packages which the image may lack; empty without one."""
         lacking = self.system.environments / f"{self.system.id}.overlay.txt"
         return [lacking] if lacking.exists() else []
 
     @cached_property
     def recipe_digest(self) -> str:
-        """The SHA-256 of what it is made from; the engine that runs it is none of that."""
+        """The SHA-256 of the recipe, which does not include the engine that runs the image."""
         return _digest_of(self.recipe, self.container.image)
 
 
@@ -165,10 +165,10 @@ class Built(Contents):
 
 
 def read_built(build: Build) -> Built:
-    """What is known of a build.
+    """Read environment.json of a build.
 
     Raises:
-        ReperfError: it is not made, or not completely.
+        ReperfError: the build is not made, or not completely.
     """
     path = build.folder / RECORD
     try:
@@ -180,10 +180,10 @@ def read_built(build: Build) -> Built:
 
 
 def read_environment(build: Build) -> Environment:
-    """What a build holds, as runs record it.
+    """What a build holds, as run records say it.
 
     Raises:
-        ReperfError: it is not made, or not completely.
+        ReperfError: the build is not made, or not completely.
     """
     return Environment(**read_built(build).model_dump(include=set(Environment.model_fields)))
 
@@ -264,7 +264,7 @@ def fingerprint_of(image: Path) -> str:
 
 
 def _digest_of_facts(facts: Iterable[tuple[object, ...]]) -> str:
-    """The SHA-256 of what is said of each file; repr() keeps names that are no UTF-8 apart."""
+    """The SHA-256 of facts about files; repr() writes names that are not UTF-8 unambiguously."""
     digest = hashlib.sha256()
     for of_file in facts:
         digest.update(f"{of_file!r}\n".encode())

@@ -35,7 +35,7 @@ class Contents(Environment):
 
 @dataclass(frozen=True)
 class BuildPython:
-    """The Python of a build, to be asked what is there.
+    """The Python of a build, ready to be started.
 
     Attributes:
         start: the command that starts it.
@@ -49,14 +49,14 @@ class BuildPython:
     time_limit: float | None = None
 
     def do(self, arguments: Sequence[str], trouble: str) -> str:
-        """What it prints; see `do`."""
+        """Run the Python with some arguments, and return its output; see `do`."""
         return do([*self.start, *arguments], trouble, self.environment, self.time_limit)
 
     def contents(self, framework: str) -> Contents:
-        """What is there.
+        """Ask which packages the build holds, and how its framework was built.
 
         Raises:
-            ReperfError: it does not start, or is too old.
+            ReperfError: the Python does not start, or is too old.
         """
         trouble = f"{self.build}: its Python does not start"
         printed = self.do(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], trouble)

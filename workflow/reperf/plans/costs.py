@@ -25,8 +25,8 @@ ENVIRONMENT_BYTES = {"cpu": 2 * 10**9, "cuda": 12 * 10**9}
 """One environment: PyTorch for CPUs took 1 GB, and CUDA's libraries take several times that."""
 
 
-def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
-    """The lines that tell what a report asks for, of which nothing is started or written.
+def describe_costs(report: Report, configfile: str) -> Iterator[str]:
+    """Describe what a report asks for, line by line; nothing is started or written.
 
     Args:
         report: with its device decided.
@@ -129,14 +129,14 @@ def _short(hours: float) -> str:
 
 
 def _is_of(record: Path | str, plan: RunPlan) -> bool:
-    """Whether a record is there and names a plan. Whether it can be trusted, measuring says."""
+    """Whether a record is there and names a plan; measuring checks the record itself."""
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         return bool(json.loads(Path(record).read_bytes())["plan"] == plan.digest)
     return False
 
 
 def _downloads(runs: Iterable[Run]) -> Iterator[str]:
-    """What is built or pulled first."""
+    """The builds that must be made or pulled first."""
     # Systems may have one in common.
     builds = {(build := build_of(run)).folder: (build, run.device) for run in runs}
     missing = [(build, device) for build, device in builds.values() if why_build(build)]
@@ -153,7 +153,7 @@ def _described(build: Build) -> str:
 
 
 def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
-    """Disk and memory, as far as anybody can say."""
+    """Estimates of disk and memory."""
     every = {build_of(run) for suite in report.suites for run in report.runs(suite)}
     needed = needed_bytes(report, {build.id: None if why_build(build) else "" for build in every})
     yield f"disk: up to {gibibytes(needed)} more; {gibibytes(disk_usage('.').free)} are free here"
@@ -174,7 +174,7 @@ def _shared(report: Report) -> Iterator[str]:
 
 
 def _unsupported(report: Report) -> Iterator[str]:
-    """What the report asks for and cannot have: the reasons, most cells first."""
+    """The reasons why cells cannot run, the one with most cells first."""
     why: dict[str, list[Run]] = defaultdict(list)
     for suite in report.suites:
         for cell in report.cells(suite):

@@ -121,15 +121,21 @@ def check_commands() -> None:
 def ready_cluster(report: Report) -> None:
     """Check what jobs ask of the cluster, and cancel those that a killed workflow has left.
 
+    This workflow must hold the folder, or a live workflow's jobs would be cancelled as well.
+
     Args:
-        report: on this machine, there is nothing to do.
+        report: without a cluster, there is nothing to do.
 
     Raises:
         ReperfError: as `check_cluster` does.
     """
     if report.cluster:
         check_cluster(report)
-        cancel_left_over(Path.cwd())
+        if jobs := cancel_jobs(Path.cwd()):
+            named = " ".join(jobs)
+            print(f"reperf: cancelling the jobs of a killed workflow: {named}", file=sys.stderr)
+        while _jobs_of(Path.cwd()):
+            time.sleep(1)
 
 
 def check_cluster(report: Report) -> None:
@@ -324,27 +330,14 @@ def status_command() -> str:
     return "sacct" if kept else "squeue"
 
 
-def cancel_left_over(folder: Path) -> None:
-    """Cancel the jobs that a killed workflow in this folder left behind, and wait for their end.
+def cancel_jobs(folder: Path) -> list[str]:
+    """Cancel the jobs of workflows in a folder, and return their numbers.
 
-    The folder must be held by this workflow, or a live workflow's jobs would be cancelled as well.
-    """
-    if jobs := _jobs_of(folder):
-        print(
-            f"reperf: cancelling the jobs of a killed workflow: {' '.join(jobs)}", file=sys.stderr
-        )
-        ask("scancel", *jobs)
-    while _jobs_of(folder):
-        time.sleep(1)
-
-
-def cancel_forgotten(folder: Path) -> None:
-    """Cancel the jobs of this workflow, which ends, that Snakemake has not cancelled.
-
-    Where it is interrupted while it asks for the state of jobs, it cancels none of them.
+    Snakemake does not where it is interrupted while it asks for the state of jobs.
     """
     if jobs := _jobs_of(folder):
         ask("scancel", *jobs)
+    return jobs
 
 
 def _jobs_of(folder: Path) -> list[str]:

@@ -51,7 +51,7 @@ _GAVE_UP = re.compile(
     r"|stopped sending heartbeats|\bDEADLINE_EXCEEDED\b"
 )
 
-# What C++ and Python say at a process's end.
+# What C++ and Python print when a process ends for lack of memory.
 # "Allocator (GPU_0_bfc) ran out of memory trying to allocate" is no end: TensorFlow goes on.
 _NO_MEMORY = re.compile(
     r"std::bad_alloc|^[\w.]*MemoryError\b|(?:[Ee]rror|what\(\)|[Ff]ailed)\b.*\b[Oo]ut of memory"
@@ -291,7 +291,7 @@ def _judge(
 
 
 def _servers_ended(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
-    """What to say about servers that ended before the trainers did."""
+    """The status and the reason where servers ended before the trainers did."""
     named = _SERVER_ENDED.findall(tail)
     who = named[0] if named else f"the servers ended with status {outcome.servers_ended}"
     if "SIGKILL" in who and outcome.out_of_memory_kills:
@@ -345,7 +345,7 @@ def settings(facts: dict[str, Any]) -> dict[str, Setting]:
 def _crash(
     run: Run, outcome: Outcome, tail: str, ended: Sequence[tuple[str, str, str]]
 ) -> tuple[Status, str]:
-    """What to say about a launcher that did not exit with 0.
+    """The status and the reason of a launcher that did not exit with 0.
 
     Args:
         tail: the end of its log.
@@ -387,7 +387,7 @@ def _crash(
 
 
 def _ended(run: Run, tail: str, ended: Sequence[tuple[str, str, str]], by: str) -> str:
-    """Whom a signal ended, and where, as far as the launcher says it."""
+    """Which process a signal ended, and where, as far as the launcher says so."""
     # As torchrun does; it ends the others with SIGTERM.
     ranks = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
     who = _name_of_rank(run, ranks[0]) if ranks else "a process"
@@ -406,7 +406,7 @@ def _name_of_rank(run: Run, rank: int | str, host: str = "") -> str:
 
 
 def _waited_for(tail: str) -> str:
-    """Of ranks that say for whom they wait: who does not; "" if all do, or none."""
+    """The rank that others wait for and that waits for nobody itself; "" without one."""
     waits = {}
     for line in tail.splitlines():
         if match := re.search(
