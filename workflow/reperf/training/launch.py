@@ -46,6 +46,8 @@ class Command:
 
     words: Sequence[str]
     environment: Mapping[str, str]
+    clean_up: Sequence[str] = ()
+    """What removes its container once all processes here were killed; empty without one."""
 
 
 @dataclass

@@ -42,18 +42,17 @@ class Start:
         trainers: the command that starts them.
         servers: that of the parameter servers; None: there are none.
         variables: those that are set for the trainers, as the run's record holds them.
-        clean_up: what removes containers after all processes here were killed.
-        seconds_to_end: how long a command needs, after SIGTERM, to end all that it has started.
     """
 
     trainers: Command
     servers: Command | None
     variables: Mapping[str, str]
-    clean_up: tuple[tuple[str, ...], ...] = ()
-    seconds_to_end: float = 0.0
 
     def launched(self, place: Place, run: Run, *, log: Path, time_limit: float) -> Outcome:
         """Start the launchers, wait for their end or end them, leave no container; see `launch`."""
+        both = [command for command in (self.trainers, self.servers) if command]
+        containers = [command for command in both if command.clean_up]
+        removed = _SECONDS_TO_REMOVE if containers else 0.0
         try:
             return launch(
                 self.trainers,
@@ -63,12 +62,12 @@ class Start:
                 world_size=run.world_size,
                 servers_in_all=run.servers_in_all,
                 lines=place.lines,
-                seconds_to_end=self.seconds_to_end,
+                seconds_to_end=max(place.seconds_to_end, removed),
             )
         finally:
-            for command in self.clean_up:
+            for command in containers:
                 with suppress(OSError, TimeoutExpired):
-                    ended(command, self.trainers.environment, _SECONDS_TO_REMOVE)
+                    ended(command.clean_up, command.environment, _SECONDS_TO_REMOVE)
 
 
 def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
@@ -91,29 +90,19 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     words, variables[PARTING] = placeholders(run, place)
     if compiled := compiled_folder(run):
         variables[COMPILED] = str(compiled)
-    trainers, clean_up = _command(
-        run, build, place, [*launcher(plan.launch, words), *program], variables
-    )
-    servers = None
+    trained = [*launcher(plan.launch, words), *program]
+    trainers, servers = _command(run, build, place, trained, variables), None
     if run.servers:
         for_servers = variables | dict.fromkeys(THREADS, str(run.servers.threads))
-        serve = [*launcher(plan.serve, words), *plan.server]
-        servers, more = _command(run, build, place, serve, for_servers)
-        clean_up += more
-    removed = _SECONDS_TO_REMOVE if clean_up else 0.0
-    return Start(
-        trainers,
-        servers,
-        variables_inside(variables) if inside else variables,
-        clean_up=clean_up,
-        seconds_to_end=max(place.seconds_to_end, removed),
-    )
+        served = [*launcher(plan.serve, words), *plan.server]
+        servers = _command(run, build, place, served, for_servers)
+    return Start(trainers, servers, variables_inside(variables) if inside else variables)
 
 
 def _command(
     run: Run, build: Build, place: Place, words: Sequence[str], variables: Mapping[str, str]
-) -> tuple[Command, tuple[tuple[str, ...], ...]]:
-    """The command that starts what the build's Python is told, and what cleans up after it."""
+) -> Command:
+    """The command that starts the build's Python with some words, at a place."""
     start = start_in(
         build,
         [str(build.python), *words],
@@ -137,8 +126,8 @@ def _command(
             environment["TMPDIR"] = place.temporary
     command = place.start(start.command, start.srun_options, shared=run.servers is not None)
     # Other nodes remove their own.
-    clean_up = tuple(word.replace("{node_rank}", "0") for word in start.clean_up)
-    return Command(command, environment), (clean_up,) if clean_up else ()
+    clean_up = [word.replace("{node_rank}", "0") for word in start.clean_up]
+    return Command(command, environment, clean_up)
 
 
 def compiled_folder(run: Run) -> Path | None:
