@@ -391,6 +391,7 @@ def describe_host() -> Host:
     with gpu_handles() as handles:
         driver = pynvml.nvmlSystemGetDriverVersion() if handles else None
         cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2() if handles else None
+    matrix = answer_of(["nvidia-smi", "topo", "-m"]) if gpus() else None
     return Host(
         hostname=socket.gethostname(),
         cpu=_from_cpuinfo("model name") or platform.processor(),
@@ -401,14 +402,9 @@ def describe_host() -> Host:
         gpus=gpus(),
         driver=driver,
         cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
-        topology_matrix=_topology_matrix() if gpus() else None,
+        # Its head is underlined, in a pipe too.
+        topology_matrix=matrix and re.sub(r"\x1b\[[\d;]*m", "", matrix),
     )
-
-
-def _topology_matrix() -> str | None:
-    answer = answer_of(["nvidia-smi", "topo", "-m"])
-    # Its head is underlined, in a pipe too.
-    return re.sub(r"\x1b\[[\d;]*m", "", answer) if answer else None
 
 
 @cache

@@ -7,7 +7,7 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -147,9 +147,9 @@ def check_cluster(report: Report) -> None:
     """
     check_commands()
     _check_folder(Path.cwd())
-    nodes = ask("sinfo", "--Node", "--format=%P|%c|%G|%N|%T")
-    partitions = list(dict.fromkeys(name.rstrip("*") for name, *_ in nodes))
-    default = next((name.rstrip("*") for name, *_ in nodes if name.endswith("*")), None)
+    known = ask("sinfo", "--Node", "--format=%P|%c|%G|%N|%T")
+    partitions = list(dict.fromkeys(name.rstrip("*") for name, *_ in known))
+    default = next((name.rstrip("*") for name, *_ in known if name.endswith("*")), None)
     assert report.cluster
     partition = report.cluster.partition or default
     if partition not in partitions:
@@ -157,37 +157,36 @@ def check_cluster(report: Report) -> None:
             f"cluster.partition: {partition or 'left out, and there is no default'}; "
             f"allowed: {', '.join(partitions)}"
         )
-    nodes = [node for node in nodes if node[0].rstrip("*") == partition]
+    nodes = [
+        _Node(name, state, int(cpus.rstrip("+")), gpus_of(resources))
+        for of, cpus, resources, name, state in known
+        if of.rstrip("*") == partition
+    ]
     for part in report.of_each_device():
-        candidates = [
-            _Node(
-                name,
-                state,
-                gpus_of(resources)
-                if part.device == "cuda"
-                else int(cpus.rstrip("+")) // report.threads_per_device,
-            )
-            for _, cpus, resources, name, state in nodes
-        ]
-        _check_topologies(part, partition, [node.devices for node in candidates])
-        _check_servers(part, partition, [int(cpus.rstrip("+")) for _, cpus, *_ in nodes])
-        if waiting := _must_wait(part, candidates):
+        devices = {
+            node: node.gpus if part.device == "cuda" else node.cpus // report.threads_per_device
+            for node in nodes
+        }
+        _check_topologies(part, partition, list(devices.values()))
+        _check_servers(part, partition, [node.cpus for node in nodes])
+        if waiting := _must_wait(part, devices):
             print(printable(f"reperf: {waiting}"), file=sys.stderr)
 
 
 class _Node(NamedTuple):
     name: str
     state: str
-    devices: int
+    cpus: int
+    gpus: int
 
 
-def _must_wait(report: Report, nodes: list[_Node]) -> str:
+def _must_wait(report: Report, devices: Mapping[_Node, int]) -> str:
     """Which topologies cannot start now, and for which nodes they wait, in one line; "" if all can.
 
     They are not refused: nodes come back, and their runs may have ended.
     """
-    out = [node for node in nodes if _OUT_OF_USE.match(node.state)]
-    usable = [node.devices for node in nodes if node not in out]
+    out = [node for node in devices if _OUT_OF_USE.match(node.state)]
+    usable = [number for node, number in devices.items() if node not in out]
     too_large = [topology for _, topology in _that_cannot_start(report, usable)]
     if not too_large:
         return ""
