@@ -138,14 +138,6 @@ def test_the_doctor_decides_for_those_nodes_alone_at_which_it_looked(
     assert bool(report.left_out()) == knows
 
 
-def test_what_does_not_run_on_the_gpus_is_unsupported_before_anything_starts(seen):
-    seen.append(host("9.0"))
-    report = resolve(load_report(asked("oneflow", "pytorch", build="lock")))
-    assert runs_of(report) == {("pytorch", None)}
-    assert "the GPU's is 9.0: oneflow" in report.left_out()
-    assert report.alone(report.suites[0].name).left_out() == report.left_out()
-
-
 @pytest.mark.parametrize(
     ("capability", "engine", "build", "container"),
     [
