@@ -59,10 +59,11 @@ def _now() -> tuple[float, float, float] | None:
     None where the kernel does not say.
     """
     try:
-        may = os.sched_getaffinity(0)
-        cpus = [cpu for number, cpu in enumerate(psutil.cpu_times(percpu=True)) if number in may]
+        every = psutil.cpu_times(percpu=True)
+        cpus = [every[number] for number in os.sched_getaffinity(0)]
         busy = sum(getattr(cpu, kind) for cpu in cpus for kind in _BUSY)
-    except (AttributeError, OSError):  # the first: not on Linux
+    # Not on Linux; or some CPU is switched off, so that places in the list are no numbers.
+    except (AttributeError, IndexError, OSError):
         return None
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     ours = sum(used.ru_utime + used.ru_stime for used in usages)
