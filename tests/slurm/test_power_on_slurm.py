@@ -30,7 +30,7 @@ def nvmlDeviceGetTotalEnergyConsumption(handle):
 PROGRAM = """
 import json, os, subprocess, sys, time
 from reperf.config import load_report
-from reperf.training.slurm_job import SlurmJob
+from reperf.training.places import SlurmJob
 from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
 
 run = load_report(json.load(open("report.json"))).run("small", "pytorch", "4n8g", 1)

@@ -17,8 +17,8 @@ from reperf.config import load_report
 from reperf.configfiles import merged
 from reperf.machine import resolve
 from reperf.plans.planning import Plans
+from reperf.training.places import whole_lines
 from reperf.training.slurm import resources_of_job
-from reperf.training.slurm_job import whole_lines
 
 from tests.helpers.small_benchmark import ROOT, SMALL
 from tests.helpers.small_image import NUMPY, link_image

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import simplejpeg
 from reperf.builds import RECORD, LockBuild
-from reperf.builds.built import Built
+from reperf.builds.build import Built
 
 from tests.systems.trainer import losses, on_ranks, step_log
 

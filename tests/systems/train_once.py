@@ -29,8 +29,9 @@ if __name__ == "__main__":
     start.launch = lambda *words, **options: launch(
         *words, **options | {"time_limit": Limit(limit)}
     )
+    plan = plan_run(asked, window=(2, 6), time_limit=limit).anew()
+    flags = sys.argv[3:]
     train(
-        plan_run(asked, window=(2, 6), time_limit=limit).anew(),
+        plan._but(program=(*plan.program, *flags), server=(*plan.server, *flags)),
         ThisMachine,
-        more_flags=tuple(sys.argv[3:]),
     )

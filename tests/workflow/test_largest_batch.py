@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
-from reperf.plans.batch_search import SHARE
+from reperf.plans.run_plan import SHARE
 
 from tests.helpers.small_benchmark import SMALL, TOY, Benchmark, new_benchmark
 

@@ -11,7 +11,7 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
-from reperf.building.call import NEWEST, warning_of_version
+from reperf.plans.checking import NEWEST, warning_of_version
 from uv import find_uv_bin
 
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark

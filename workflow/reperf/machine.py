@@ -4,7 +4,7 @@ import os
 import platform
 import re
 import socket
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
 from itertools import takewhile
@@ -13,11 +13,9 @@ from typing import Any, Literal
 
 import psutil
 
-from reperf.builds import LockBuild, build_of
-from reperf.builds.build import ImageBuild
-from reperf.builds.compiler import why_not_compiled
+from reperf.builds import ImageBuild, LockBuild, build_of
 from reperf.builds.engines import engine_called, engine_here
-from reperf.builds.fitness import fit_lock, why_not_computed, why_unfit
+from reperf.builds.fitness import fit_lock, why_not_compiled, why_not_computed, why_unfit
 from reperf.builds.image_build import check_image
 from reperf.config import Container, Report, Run, topology_shape
 from reperf.config.site import ENGINES, Hardware
@@ -69,11 +67,11 @@ def gpus() -> tuple[Gpu, ...]:
 
 def visible_gpus(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     """The GPUs of this machine that CUDA shows to a process with these environment variables."""
-    there = gpus()
+    every = gpus()
     names = visible_names(environment)
     if names is None:
-        return there
-    seen = [_gpu_called(name, there) for name in names]
+        return every
+    seen = [_gpu_called(name, every) for name in names]
     return tuple(gpu for gpu in takewhile(bool, seen) if gpu)
 
 
@@ -90,16 +88,16 @@ def visible_names(environment: Mapping[str, str]) -> tuple[str, ...] | None:
     return tuple(takewhile(lambda name: name and name != "-1", names))
 
 
-def _gpu_called(name: str, there: Sequence[Gpu]) -> Gpu | None:
+def _gpu_called(name: str, every: Sequence[Gpu]) -> Gpu | None:
     if name.isdecimal():
-        return there[int(name)] if int(name) < len(there) else None
+        return every[int(name)] if int(name) < len(every) else None
     # NVML names a part of a split GPU in other words; GPUs that differ are rare.
-    found = (gpu for gpu in there if name.startswith("MIG-") or gpu.uuid.startswith(name))
-    return next(found, None)
+    fitting = (gpu for gpu in every if name.startswith("MIG-") or gpu.uuid.startswith(name))
+    return next(fitting, None)
 
 
 def resolve(report: Report) -> Report:
-    """The same report, with the device, the container engine and the hardware's say decided.
+    """Decide a report's device and container engine, and what the hardware here rules out.
 
     A Slurm cluster trains on its GPUs. So does this machine if it has enough for every topology: a
     suite never mixes devices, because its cells could not be compared. An engine is looked for
@@ -116,16 +114,16 @@ def resolve(report: Report) -> Report:
 
 
 def _with_hardware(report: Report) -> Report:
-    """The same report of suites that train on one device, with what the hardware decides."""
+    """Decide likewise for a report whose suites all train on one kind of device."""
     if not report.cluster:
-        found = Hardware(topologies=_too_large(report), shared=_shared(report))
-        report = report.model_copy(update={"hardware": found})
+        hardware = Hardware(topologies=_too_large(report), shared=_shared(report))
+        report = report.model_copy(update={"hardware": hardware})
     report = _with_engine(report)
     known: dict[str, Any] = {}
     if report.device == "cuda":
-        known = _say_of_gpus(report)
+        known = _builds_on_gpus(report)
     elif not report.cluster:
-        known = {"lacking": _lacking(report, _why_not_on_processor)}
+        known = {"lacking": _lacking(report, ())}
     hardware = report.hardware.model_copy(update=known)
     return _with_engine(report.model_copy(update={"hardware": hardware}))
 
@@ -135,10 +133,10 @@ def _too_large(report: Report) -> dict[str, str]:
 
     Where a machine is too small for all of them, `check_fits` refuses the report.
     """
-    nodes, devices, there = _room(report)
+    nodes, devices, words = _room(report)
     shared = _shared(report)
     return {
-        topology: f"{topology} is too large: {there}"
+        topology: f"{topology} is too large: {words}"
         for suite in report.suites
         for topology in suite.topologies_of_runs
         if topology_shape(topology)[0] > nodes or topology_shape(topology)[1] > devices
@@ -167,11 +165,14 @@ def _with_engine(report: Report) -> Report:
     return report.model_copy(update={"container": chosen})
 
 
-def _why_not_on_processor(run: Run) -> str | None:
+def why_not_in_precision(run: Run, hosts: Sequence[Host]) -> str | None:
+    """Why the GPUs of some hosts, or this machine's CPU, do not compute as a run asks for."""
+    if run.device == "cuda":
+        return why_not_computed(run.precision, hosts)
     return load_systems()[run.system].why_not_on_processor(run.precision, cpu_flags())
 
 
-def _say_of_gpus(report: Report) -> dict[str, Any]:
+def _builds_on_gpus(report: Report) -> dict[str, Any]:
     """Which builds run on the GPUs that a report is for; nothing where these are not known.
 
     Of a system's locks it takes the first that runs there, and its image where none does. A
@@ -201,17 +202,14 @@ def _say_of_gpus(report: Report) -> dict[str, Any]:
             unfit.setdefault(system, {})["lock"] = why
             if _image_runs(report, build.system, hosts):
                 ways[system] = "image"
-    lacking = _lacking(report, lambda run: why_not_computed(run.precision, hosts))
-    return {"locks": locks, "ways": ways, "unfit": unfit, "lacking": lacking}
+    return {"locks": locks, "ways": ways, "unfit": unfit, "lacking": _lacking(report, hosts)}
 
 
-def _lacking(
-    report: Report, why_not: Callable[[Run], str | None]
-) -> dict[str, dict[Precision, str]]:
+def _lacking(report: Report, hosts: Sequence[Host]) -> dict[str, dict[Precision, str]]:
     """Which precisions of a report's runs its devices do not have."""
     lacking: dict[str, dict[Precision, str]] = {}
     for run in report.run_of_each_entry():
-        if why := why_not(run):
+        if why := why_not_in_precision(run, hosts):
             lacking.setdefault(run.system, {})[run.precision] = why
     return lacking
 
@@ -243,7 +241,7 @@ def check_fits(report: Report) -> None:
     """
     _check_servers(report)
     large = _too_large(report)
-    asked = [(suite, one) for suite in report.suites for one in suite.topologies_of_runs]
+    asked = [(suite, topology) for suite in report.suites for topology in suite.topologies_of_runs]
     if not report.cluster and any(topology not in large for _, topology in asked):
         return
     nodes, devices, _ = _room(report)
@@ -340,12 +338,12 @@ def check_containers(report: Report) -> None:
     # Of nodes, only the nodes can tell.
     if not systems or (engine and (report.cluster or engine_called(engine).is_here)):
         return
-    there = "nodes have" if report.cluster else "machine has"
+    who_has = "nodes have" if report.cluster else "machine has"
     known = [name for name in ENGINES if report.cluster or name != "pyxis"]
     raise ReperfError(
         f"container.engine: {f'{engine} is not here' if engine else 'left out, and none is here'}, "
-        f"for the images of {', '.join(sorted(systems.values()))}; allowed: one that the {there}, "
-        f"of {', '.join(known)}; or `build: lock`"
+        f"for the images of {', '.join(sorted(systems.values()))}; allowed: one that the "
+        f"{who_has}, of {', '.join(known)}; or `build: lock`"
     )
 
 
@@ -397,9 +395,10 @@ def describe_host() -> Host:
     with gpu_handles() as handles:
         driver = pynvml.nvmlSystemGetDriverVersion() if handles else None
         cuda = pynvml.nvmlSystemGetCudaDriverVersion_v2() if handles else None
+    matrix = answer_of(["nvidia-smi", "topo", "-m"]) if gpus() else None
     return Host(
         hostname=socket.gethostname(),
-        cpu=_said_of_cpu("model name") or platform.processor(),
+        cpu=_from_cpuinfo("model name") or platform.processor(),
         cores=cores(),
         memory_bytes=psutil.virtual_memory().total,
         os=_os_name(),
@@ -407,30 +406,25 @@ def describe_host() -> Host:
         gpus=gpus(),
         driver=driver,
         cuda=f"{cuda // 1000}.{cuda % 1000 // 10}" if cuda else None,
-        topology_matrix=_topology_matrix() if gpus() else None,
+        # Its head is underlined, in a pipe too.
+        topology_matrix=matrix and re.sub(r"\x1b\[[\d;]*m", "", matrix),
     )
-
-
-def _topology_matrix() -> str | None:
-    said = answer_of(["nvidia-smi", "topo", "-m"])
-    # Its head is underlined, in a pipe too.
-    return re.sub(r"\x1b\[[\d;]*m", "", said) if said else None
 
 
 @cache
 def cpu_flags() -> frozenset[str]:
     """What the processor can do, as Linux names it; empty where Linux does not say it."""
-    return frozenset(_said_of_cpu("flags").split())
+    return frozenset(_from_cpuinfo("flags").split())
 
 
-def _said_of_cpu(name: str) -> str:
-    """A word of Linux on the first processor; libraries that know more systems take a second."""
+def _from_cpuinfo(name: str) -> str:
+    """A field of /proc/cpuinfo; libraries that know more systems take a second to answer."""
     try:
         listed = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
         return ""
-    found = re.search(rf"^{name}\s*: (.+)$", listed, re.MULTILINE)
-    return found[1] if found else ""
+    match = re.search(rf"^{name}\s*: (.+)$", listed, re.MULTILINE)
+    return match[1] if match else ""
 
 
 def _os_name() -> str:

@@ -93,7 +93,6 @@ def trials(search: Any) -> str:  # noqa: ANN401 - a LargestBatch
     shown = [
         f"{trial.batch_size} {'trained' if trial.status == 'ok' else trial.status}"
         + (f" with {gibibytes(max(trial.peak_memory_bytes))}" if trial.peak_memory_bytes else "")
-        + (f" where it could take {gibibytes(trial.memory_limit)}" if trial.memory_limit else "")
         for trial in search.trials
     ]
     of = "" if search.memory_bytes is None else f" of {gibibytes(search.memory_bytes)}"

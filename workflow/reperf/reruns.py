@@ -1,6 +1,11 @@
-"""Which runs can be run again, how to do so, and whether a report is complete without them."""
+"""How the runs of a report have ended, and how to run again what has not ended well."""
 
+import json
+import logging
+import shlex
+import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from reperf.building.work_folder import wait_for_steps
@@ -8,13 +13,15 @@ from reperf.config import Report, Run, load_report
 from reperf.configfiles import read_report
 from reperf.errors import ReperfError, one_line_errors
 from reperf.files import whole_file
-from reperf.layout import REPORT_PLAN, SUITE_PLAN, tables_of
+from reperf.layout import PAGES, REPORT_PLAN, RUN_RECORD, SUITE_PLAN, tables_of
 from reperf.plans.plan_files import ReportPlan, SuitePlan
 from reperf.plans.planning import Plans
 from reperf.records.run_record import FINAL, LargestBatch
-from reperf.tables import CELL, read_measurements, read_summary
-from reperf.training.ends import fault_of_runs, keep_lost_runs, logger, rerun_command
-from reperf.training.slurm import cancel_forgotten
+from reperf.training.slurm import cancel_jobs
+from reperf.training.tries import keep_lost, this_call
+
+logger = logging.getLogger("snakemake.logging")
+"""Snakemake's own: its lines come from another thread, and keep their order."""
 
 
 def planned_runs(configfiles: Sequence[Path]) -> list[Run]:
@@ -40,13 +47,15 @@ def planned_runs(configfiles: Sequence[Path]) -> list[Run]:
 
 def failed_runs(runs: Iterable[Run]) -> list[Run]:
     """Those of a report's runs that have ended, and that another try might still measure."""
+    from reperf.tables import read_measurements  # noqa: PLC0415 - pandas: half a second
+
     runs = list(runs)
     tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
     measured = [read_measurements(table) for table in tables if table.exists()]
-    own = [table[table["source"] == ""] for table in measured]
-    logs = {
-        log: status for one in own for log, status in zip(one["log"], one["status"], strict=True)
-    }
+    logs: dict[str, str] = {}
+    for table in measured:
+        own = table[table["source"] == ""]
+        logs |= dict(zip(own["log"], own["status"], strict=True))
 
     def has_failed(run: Run) -> bool:
         status = logs.get(str(run.log))
@@ -62,8 +71,8 @@ def failed_searches(runs: Iterable[Run]) -> list[str]:
     """
     plans = (Path(SUITE_PLAN.format(suite=suite)) for suite in {run.suite: 0 for run in runs})
     batches = (SuitePlan.read(plan).batches for plan in plans if plan.exists())
-    found = dict.fromkeys(path for one in batches for path in one.values())
-    return [path for path in found if Path(path).exists() and not _has_ended(path)]
+    paths = dict.fromkeys(path for of_suite in batches for path in of_suite.values())
+    return [path for path in paths if Path(path).exists() and not _has_ended(path)]
 
 
 def _has_ended(search: str) -> bool:
@@ -73,18 +82,63 @@ def _has_ended(search: str) -> bool:
         return False
 
 
+def fault_of_runs(runs: Iterable[str], *, of_this_call: bool = False) -> str:
+    """The first run whose record says that it has not ended well, in one line; "" if none does.
+
+    Args:
+        runs: their folders.
+        of_this_call: leave out those that earlier calls have tried.
+    """
+    for run in runs:
+        # Ten thousand are read in a second, as they are; the tables say what is wrong with records.
+        with suppress(OSError, ValueError, KeyError, RecursionError):
+            record = json.loads(Path(run, RUN_RECORD).read_bytes())
+            if record["status"] not in FINAL and not (
+                of_this_call and record["call"] != this_call()
+            ):
+                return f"{run}: {record['status']}: {record['reason']}"
+    return ""
+
+
+def rerun_command(arguments: Sequence[str] | None = None) -> str:
+    """The command that runs again what failed, and nothing else: this call's, with --forcerun.
+
+    Args:
+        arguments: of this call; left out, this process's.
+    """
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    at = words.index("--") if "--" in words else len(words)
+    forced = "--forcerun $(reperf runs --failed)"
+    return " ".join(
+        filter(None, ["snakemake", shlex.join(words[:at]), forced, shlex.join(words[at:])])
+    )
+
+
+def after_success(plans: Plans, *, since: float) -> None:
+    """Say where the report is; end otherwise if a run has failed that this call asked for.
+
+    Args:
+        since: when the call began, in seconds of the epoch.
+    """
+    # A call that makes the whole report ends otherwise if a run has failed, see `complete`.
+    if fault := fault_of_runs(plans.runs, of_this_call=True):
+        sys.exit(f"reperf: {fault}; run it again: {rerun_command()}")
+    if Path(PAGES[0]).exists() and Path(PAGES[0]).stat().st_mtime > since:
+        logger.warning(f"The report is in {PAGES[0]} and {PAGES[1]}")
+
+
 def after_failure(plans: Plans, report: Report) -> None:
     """Make lost runs show, say how to go on, and cancel what Snakemake has not cancelled."""
     with one_line_errors():
         # A run that the user has ended may still be about to say so.
         wait_for_steps(Path.cwd(), "the steps of the last call")
-    if keep_lost_runs(plans.runs):
+    if [run for run in map(Path, plans.runs) if keep_lost(run)]:
         logger.error("reperf: runs were lost; repeat the command to put them into the report")
     elif failed_runs(plan.run for plan in plans.runs.values()):
         logger.error(f"run the failed cells again: {rerun_command()}")
     if report.cluster:
         with one_line_errors():
-            cancel_forgotten(Path.cwd())
+            cancel_jobs(Path.cwd())
 
 
 def complete(summary: Path, measurements: Path, output: Path) -> None:
@@ -95,18 +149,20 @@ def complete(summary: Path, measurements: Path, output: Path) -> None:
     Raises:
         ReperfError: some cells failed; the message names them.
     """
+    from reperf.tables import CELL, read_measurements, read_summary  # noqa: PLC0415 - pandas
+
     cells = read_summary(summary)
     runs = read_measurements(measurements)
     ended_badly = runs[(runs["source"] == "") & ~runs["status"].isin(FINAL)]
     failed = cells.merge(ended_badly[list(CELL)].drop_duplicates())
     if len(failed):
-        told = ", ".join(
+        named = ", ".join(
             f"{cell.suite}/{'+'.join(filter(None, (cell.system, cell.variant)))}/{cell.topology} "
             f"({cell.status}: {cell.reason})"
             for cell in failed.itertuples()
         )
         raise ReperfError(
-            f"{len(failed)} of {len(cells)} cells failed: {told}; the report shows them"
+            f"{len(failed)} of {len(cells)} cells failed: {named}; the report shows them"
         )
     with whole_file(output) as stream:
         stream.write(f"{len(cells)} cells, each measured or explained\n")

@@ -6,15 +6,13 @@ import time
 from functools import cache
 from pathlib import Path
 
-from reperf.building.call import trained_anew
 from reperf.building.code import code_behind, code_files, seen_from_here
 from reperf.building.work_folder import lock_folder
-from reperf.builds.image_build import check_start
 from reperf.errors import one_line_errors, or_end
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, ARCHIVE, COMPLETE, PAGES
-from reperf.plans.checking import checked_report
+from reperf.plans.checking import checked_report, trained_anew
 from reperf.plans.planning import Plans
-from reperf.training.ends import after_success
+from reperf.reruns import after_failure, after_success
 from reperf.training.slurm import ready_cluster
 from reperf.values import TOPOLOGY
 
@@ -79,12 +77,9 @@ onstart:
         lock_folder(".")
         ready_cluster(REPORT)
         PLANS.write(anew=trained_anew(workflow, PLANS.runs))
-        check_start(plan.build for plan in PLANS.images.values())
 
 
 onerror:
-    from reperf.reruns import after_failure  # pandas: half a second
-
     after_failure(PLANS, REPORT)
 
 

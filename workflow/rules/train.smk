@@ -1,7 +1,7 @@
 # One training run per repeat of every cell, and the searches for the largest batches before them.
 
 from reperf.machine import gpus
-from reperf.plans.batch_search import TIME_LIMITS, models_of
+from reperf.plans.run_plan import TIME_LIMITS, models_of
 from reperf.training.slurm import resources_of_job
 
 RUN = "results/runs/{suite}/{entry}/{topology}/{repeat}"

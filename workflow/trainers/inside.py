@@ -31,24 +31,24 @@ def inside(framework):
         framework: the package that is imported; how one of FRAMEWORKS was built is known, too.
 
     Returns:
-        python, executable, os, machine, libc; compilers, device -> the path of the compiler that is
-        found for it, or None; packages, name -> version, and overlay, those of them
-        that a virtual environment adds to what lies beneath it; framework, with its name, version,
-        cuda and nccl, the versions that it was built for, which are None in a build for CPUs,
-        architectures, what the framework itself says that it is compiled for, empty if it does not
-        say, and import_trouble, the last line of what an import said if it failed.
+        python, executable, system, machine, libc; compilers, device -> the path of the compiler
+        that is found for it, or None; packages, name -> version, and overlay, those of them that a
+        virtual environment adds to what lies beneath it; framework, its version, or None where it
+        is not there; cuda and nccl, the versions that it was built for, which are None in a build
+        for CPUs; architectures, what the framework itself says that it is compiled for, empty if it
+        does not say; and import_trouble, the last line of what an import said if it failed.
     """
     packages, overlay = _packages()
     return {
         "python": platform.python_version(),
         "compilers": {device: compiler_for(device) for device in COMPILERS},
         "executable": sys.executable,
-        "os": _os_release().get("PRETTY_NAME"),
+        "system": _os_release().get("PRETTY_NAME"),
         "machine": platform.machine(),
         "libc": " ".join(platform.libc_ver()),
         "packages": packages,
         "overlay": overlay,
-        "framework": _framework(framework, packages),
+        **_framework(framework, packages),
     }
 
 
@@ -56,14 +56,13 @@ def _framework(name, packages):
     version, trouble = said_by("import {0}; print({0}.__version__)".format(name))
     folder = folder_of(name)
     if folder is None:
-        return {"name": name, "import_trouble": trouble}
+        return {"framework": None, "import_trouble": trouble}
     build = Build((name.replace("_", "-"),))
     if name in FRAMEWORKS:
         build = import_module("trainers.frameworks.{}.build".format(name)).build_of(folder)
     installed = (packages[one] for one in build.distributions if one in packages)
     return {
-        "name": name,
-        "version": version or next(installed, None),
+        "framework": version or next(installed, None),
         "cuda": build.cuda,
         "nccl": build.nccl,
         "architectures": build.architectures,

@@ -55,11 +55,6 @@ def below(folder: str, pattern: str = "*.py") -> set[str]:
     return found
 
 
-def test_only_files_that_are_there_are_named():
-    for step in SCRIPTS.glob("*.py"):
-        assert names(step.stem)
-
-
 @pytest.mark.parametrize(
     ("steps", "count", "files"),
     [
@@ -112,7 +107,7 @@ def test_no_import_is_missed_however_it_is_written(tmp_path: Path):
         "def function():\n    from nine.ten import eleven\n"
     )
     sources = [source, *sorted(PACKAGE.parent.rglob("*.py"))]
-    assert len(sources) > 400
+    assert len(sources) > 300
     missed = {str(source): imported(source) - found(source) for source in sources}
     assert {source: names for source, names in missed.items() if names} == {}
 
@@ -136,12 +131,11 @@ def test_comments_and_empty_lines_tell_python_nothing(program, tmp_path_factory)
 
 
 @pytest.mark.parametrize(
-    "remark",
-    ['"""One."""', "'''One\n\n  and more.\n'''", "r'one'", "b'one'", '"one"  # and more'],
+    "remark", ['"""One."""', "'''One\n\n  and more.\n'''", r'r"""\w # and more"""']
 )
 def test_a_docstring_tells_python_nothing(tmp_path: Path, remark: str):
     plain = "a = 1\nclass B:\n    c = 'd'\n    def e(self):\n        return 'f'\n"
-    told = plain.replace("class B:\n", f"{remark}\nclass B:\n    {remark}\n")
+    told = plain.replace("class B:\n", f"class B:\n    {remark}\n\n")
     told = f"{remark}\n" + told.replace("self):\n", f"self):\n        {remark}\n")
     ast.parse(told)
     assert digest_of_text(tmp_path, plain) == digest_of_text(tmp_path, told)
@@ -165,7 +159,8 @@ def test_programs_that_differ_have_digests_that_differ(one, other, tmp_path_fact
         ("a = (\n'b'\n)\n", "a = (\n'c'\n)\n"),
         ("'b'.join(a)\n", "'c'.join(a)\n"),
         ("if a: 'b'\n", "if c: 'b'\n"),
-        ('a = """\n# one\n', 'a = """\n# other\n'),  # no program: all of it counts
+        ('a = {b:\n"""c"""\n}\n', 'a = {b:\n"""d"""\n}\n'),
+        ('a = (\n"b"\n"""c"""\n)\n', 'a = (\n"b"\n"""d"""\n)\n'),
     ],
 )
 def test_what_only_looks_like_a_comment_counts(tmp_path: Path, one: str, other: str):

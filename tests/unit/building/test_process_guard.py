@@ -56,6 +56,12 @@ def wait_until(condition: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
+def catches_sigterm(process: int) -> bool:
+    """Whether a process has a handler for SIGTERM, as its file of the kernel's says."""
+    status = Path(f"/proc/{process}/status").read_text().split()
+    return bool(int(status[status.index("SigCgt:") + 1], 16) >> (signal.SIGTERM - 1) & 1)
+
+
 def processes_of(folder: Path) -> list[psutil.Process]:
     """All that lives in a folder."""
     return [
@@ -117,6 +123,7 @@ def test_a_step_that_does_not_heed_its_guard_is_killed(tmp_path: Path):
     command = [sys.executable, "-c", DEAF]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as guard:
         assert guard.stdout.readline() == "ready\n"
+        wait_until(lambda: catches_sigterm(guard.pid))  # it may begin to guard after the step works
         guard.terminate()
     assert guard.returncode == 128 + signal.SIGKILL
     assert not processes_of(tmp_path)

@@ -74,11 +74,6 @@ def test_a_folder_where_the_name_is_taken_is_one_line(tmp_path):
         lock_folder(tmp_path)
 
 
-def test_what_belongs_to_another_user_is_one_line(tmp_path):
-    said = as_another_user(tmp_path, "lock_folder('.')")
-    assert said.startswith(f"{tmp_path}/.reperf-in-use: cannot be written: Permission denied")
-
-
 def test_a_disk_that_takes_no_more_is_one_line(new_disk):
     disk = new_disk("4k")
     (disk / "all of it").write_bytes(bytes(4096))

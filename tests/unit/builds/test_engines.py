@@ -107,27 +107,3 @@ def test_apptainer_pulls_by_the_digest_alone(tmp_path: Path, monkeypatch, text: 
     local, digest = engine_called("apptainer").pull(text, tmp_path)
     assert Path(local).read_text() == f"docker://me/torch@{DIGEST}\n"
     assert digest == DIGEST
-
-
-@pytest.mark.parametrize(
-    ("engine", "complaint"),
-    [
-        ("podman", "is a file; allowed with podman: an unpacked folder"),
-        ("pyxis", "is no SquashFS file; allowed with pyxis: one"),
-        ("docker", "Docker runs no files; allowed: a reference, or another engine"),
-    ],
-)
-def test_a_file_of_another_kind_than_an_engine_runs_is_refused(tmp_path, engine, complaint):
-    (tmp_path / "image.sif").write_bytes(b"SIF")
-    with refused_in_one_line(f"{tmp_path}/image.sif: {complaint}"):
-        engine_called(engine).local(tmp_path / "image.sif")
-
-
-def test_docker_runs_no_folder(tmp_path: Path):
-    with refused_in_one_line(f"{tmp_path}: Docker runs no files"):
-        engine_called("docker").local(tmp_path)
-
-
-def test_a_squashfs_file_is_known_by_its_first_bytes(tmp_path: Path):
-    (tmp_path / "image").write_bytes(b"hsqs...")
-    assert engine_called("pyxis").local(tmp_path / "image") == str(tmp_path / "image")

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild, build_of
-from reperf.builds.build import Build, ImageBuild
-from reperf.builds.built import Built
+from reperf.builds.build import Build, Built, ImageBuild
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
 from reperf.config.site import Hardware
@@ -46,18 +45,12 @@ def in_image(system: str, reference: str | None = None) -> ImageBuild:
         (in_lock("pytorch"), (), host("7.0"), "the GPU's is 7.0; pytorch.volta.txt serves it"),
         (in_lock("pytorch"), (), host("9.0", "450.80.02"), "CUDA needs 580.65.06 or later"),
         (in_lock("pytorch"), (), host(None, None), None),
-        (in_lock("mxnet"), (), host("8.0"), None),
         # MXNet itself holds code for it, but not its Horovod.
         (in_lock("ngc-mxnet"), (), host("7.0"), "8.0, 8.6 and no PTX; the GPU's is 7.0"),
         # An image is held against what is declared or else what its framework says.
         (in_image("mxnet"), (), host("8.0"), None),
         (in_image("mxnet"), ("sm_100",), host("10.0"), "9.0 and no PTX; the GPU's is 10.0"),
         (in_image("mxnet"), (), host("8.0", "470.57"), "470.57; its CUDA needs 525.60.13 or later"),
-        (in_image("ngc-mxnet"), (), host("8.0", "525.60.13"), None),
-        (in_image("ngc-pytorch"), (), host("9.0", "550.54"), "its CUDA needs 580.65.06 or later"),
-        (in_image("ngc-tensorflow1"), (), host("8.0", "470.1"), "CUDA needs 525.60.13 or later"),
-        (in_image("oneflow"), (), host("9.0"), None),
-        (in_image("oneflow"), (), host("10.0"), "9.0 and no PTX; the GPU's is 10.0"),
         (in_image("mxnet", "me/mxnet:1"), (), host("10.0", "460.1"), None),
         (in_image("pytorch"), (), host("7.0"), None),
         (in_image("pytorch"), ("sm_75", "sm_80"), host("7.0"), "8.0 and no PTX; the GPU's is 7.0"),
@@ -143,14 +136,6 @@ def test_the_doctor_decides_for_those_nodes_alone_at_which_it_looked(
     assert bool(hosts_seen(None)) == knows
     report = resolve(load_report(asked("oneflow", build="lock")))
     assert bool(report.left_out()) == knows
-
-
-def test_what_does_not_run_on_the_gpus_is_unsupported_before_anything_starts(seen):
-    seen.append(host("9.0"))
-    report = resolve(load_report(asked("oneflow", "pytorch", build="lock")))
-    assert runs_of(report) == {("pytorch", None)}
-    assert "the GPU's is 9.0: oneflow" in report.left_out()
-    assert report.alone(report.suites[0].name).left_out() == report.left_out()
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import RECORD, ImageBuild, read_environment
-from reperf.builds.digest import digest_of, fingerprint_of
+from reperf.builds.build import digest_of, fingerprint_of
 from reperf.builds.engines import engine_called
-from reperf.builds.image_build import _LOOK, build_image, check_start
+from reperf.builds.image_build import _LOOK, build_image
 from reperf.config import Container, load_report
 from reperf.machine import check_containers, resolve
 from reperf.systems import load_systems
@@ -75,9 +75,8 @@ def test_a_framework_that_needs_a_driver_is_there_even_if_it_cannot_tell_its_ver
     built = read_environment(build_of(image))
     assert (built.framework, built.cuda) == (None, "12.4")
     # The same image, and options that the engine has not got.
-    check_start([build_of(image)])
     with refused_in_one_line(f"{image}: does not start with podman: "):
-        check_start([build_of(image, options=("--no-such",))])
+        build_image(build_of(image, options=("--no-such",)))
 
 
 @pytest.mark.image

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild, inside, lock_build, read_environment, steps, why_build
-from reperf.builds.inside import Contents, start_trainers
+from reperf.builds.inside import BuildPython
 from reperf.builds.lock_build import build_lock
 from reperf.errors import ReperfError
 from reperf.systems import Lock, System, load_systems
@@ -134,9 +134,9 @@ def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_coun
 def test_all_that_a_system_starts_must_start(root, of_the_system, why):
     """In this Python, which lacks the framework, too."""
     mine = make_build(root, imports="json", **of_the_system)
-    contents = Contents.of([sys.executable], "engine", place="here")
+    python = BuildPython([sys.executable], "here")
     with pytest.raises(ReperfError, match=why):
-        start_trainers([sys.executable], mine.system, contents, place="here")
+        python.start_trainers(mine.system, python.contents("engine"))
 
 
 def test_a_python_that_is_nowhere_is_named(root):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import build_of
-from reperf.builds.built import Built
-from reperf.builds.compiler import why_not_compiled
+from reperf.builds.build import Built
+from reperf.builds.fitness import why_not_compiled
 from reperf.config import Run, load_report
 from reperf.doctor.probe import Request, look
 from reperf.host import Image
@@ -16,12 +16,12 @@ from tests.helpers.small_benchmark import SMALL
 
 CONTENTS = {
     "python": "3.12.1",
-    "os": None,
+    "system": None,
     "machine": "x86_64",
     "libc": "glibc 2.36",
     "packages": {},
     "overlay": {},
-    "framework": {"name": "torch", "version": "9.1"},
+    "framework": "9.1",
 }
 PODMAN = f"""#!/bin/sh
 echo "$@" >> said

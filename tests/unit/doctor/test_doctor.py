@@ -22,7 +22,7 @@ from reperf.doctor.findings import Survey, find
 from reperf.doctor.probe import Request, look
 from reperf.doctor.screen import show
 from reperf.machine import resolve
-from reperf.plans.disk import needed_bytes
+from reperf.plans.costs import needed_bytes
 from reperf.records.diagnosis import (
     Diagnosis,
     Finding,

@@ -3,7 +3,7 @@
 from collections import namedtuple
 
 import pytest
-from reperf.drawing.findings import Entry, finding, panels
+from reperf.drawing.panels import Entry, finding, panels
 
 NAN = float("nan")
 Row = namedtuple(

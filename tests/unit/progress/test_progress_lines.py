@@ -11,11 +11,17 @@ import pytest
 from reperf.config import Suite, Window
 from reperf.measuring.measure import Method, measure_log
 from reperf.plans.plan_files import SuitePlan
-from reperf.progress.outcome import of_run, reason_in, state_of
+from reperf.progress.outcome import (
+    LONGEST,
+    about,
+    duration,
+    of_run,
+    one_line,
+    reason_in,
+    state_of,
+)
 from reperf.progress.output import FullLog, LiveDisplay, PlainLines
-from reperf.progress.pace import Pace
-from reperf.progress.phrases import LONGEST, about, duration, one_line
-from reperf.progress.state import Line, Progress
+from reperf.progress.state import Line, Pace, Progress
 
 from tests.helpers.step_logs import event, step
 

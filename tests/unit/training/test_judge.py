@@ -13,7 +13,7 @@ from reperf.logs.formats import mllog
 from reperf.records.run_record import LastHeard, RunRecord
 from reperf.systems import load_workloads
 from reperf.training.launch import Outcome
-from reperf.training.train import judge, said_in, settings
+from reperf.training.train import judge, reported_in, settings
 
 from tests.helpers.run_records import record_of, small_run
 
@@ -246,6 +246,6 @@ def test_whatever_the_log_says_its_record_can_be_written_and_read(
     status, reason = judge(RUN, outcome, log, facts, time_limit=60)
     assert len(reason) <= 500
     assert "\n" not in reason
-    record = record_of(RUN, status=status, reason=reason, **said_in(RUN, facts))
+    record = record_of(RUN, status=status, reason=reason, **reported_in(RUN, facts))
     record.write(log.with_name("run.json"))
     assert RunRecord.read(log.with_name("run.json")) == record

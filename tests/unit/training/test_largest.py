@@ -4,22 +4,23 @@ import io
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from math import ceil, log, log2
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from reperf.config import Report, load_report
 from reperf.drawing.labels import title_of
 from reperf.errors import ReperfError
 from reperf.layout import tables_of
 from reperf.measuring.recheck import measured_tables
-from reperf.plans.batch_search import ITERATIONS
 from reperf.plans.planning import Plans
-from reperf.plans.run_plan import RunPlan
-from reperf.printed import batch_size, trials
+from reperf.plans.run_plan import ITERATIONS, RunPlan
+from reperf.printed import batch_size
 from reperf.records.run_record import BatchTrial, LargestBatch, RunRecord
 from reperf.tables import read_measurements, read_summary
-from reperf.training.largest import find
+from reperf.training.largest import Tried, find, largest
 
 from tests.helpers.runs import kept_run
 from tests.helpers.scripts import measure_and_summarise
@@ -116,18 +117,13 @@ def test_suites_that_share_a_search_give_it_the_longest_of_their_time_limits():
 
 
 @pytest.fixture
-def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
-    """Search among trials that end as the test says: by batch size and how often it was tried.
-
-    With more memory than the limit, they end by `with_more`.
-    """
+def ending(monkeypatch) -> Callable[..., LargestBatch]:
+    """Search among trials that end as the test says: by batch size and how often it was tried."""
 
     def find_among(
         status_of: Callable[[int, int], str],
         *,
         limit: int | None = MEMORY,
-        with_more: str = "ok",
-        free: int = 20 * MEMORY,  # of two devices
         retries: int = 0,
         logs: Callable[[int], list[str]] = lambda batch: [],
     ) -> LargestBatch:
@@ -136,10 +132,8 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
 
         def trial(plan: RunPlan, place: None, folder: Path, **_: object) -> tuple[bool, RunRecord]:
             run = plan.run
-            status = with_more
-            if run.memory_limit == asked.run.memory_limit:
-                times[run.batch_size] += 1
-                status = status_of(run.batch_size, times[run.batch_size])
+            times[run.batch_size] += 1
+            status = status_of(run.batch_size, times[run.batch_size])
             reason = "" if status == "ok" else f"it ended as {status}"
             peak = (10**7 * run.batch_size,) if status == "ok" else ()
             folder.rmdir()
@@ -147,8 +141,6 @@ def ending(monkeypatch) -> Callable[..., LargestBatch | None]:
             kept_run(folder, log, run=run, status=status, reason=reason, peak_memory_bytes=peak)
             return False, RunRecord.read(folder / "run.json")
 
-        there = SimpleNamespace(available=free)
-        monkeypatch.setattr("reperf.training.largest.psutil.virtual_memory", lambda: there)
         monkeypatch.setattr("reperf.training.largest.try_once", trial)
         for _ in range(retries):
             with suppress(ReperfError):  # Snakemake starts the job again
@@ -175,33 +167,22 @@ def once_failed(batch: int, time: int) -> str:
 
 
 NONE_FITS = "not even 8 samples per device fit: it ended as "
-CRASHED = "its log ends with: crashed | without | a word; with 3.6 GiB, too, it does not train: it"
+CRASHED = "it ended as failed; its log ends with: crashed | without | a word"
 FULL = {"logs": lambda batch: [event("allocation_retries", [0, 3 if batch > 48 else 0])]}
-NO_MORE = "; there is no more memory to try it with"
-UNLIMITED = {"limit": None}
-WITH_MORE = {status: {"with_more": status} for status in ("oom", "failed", "timeout")}
 
 
 @pytest.mark.parametrize(
     ("status_of", "among", "ended", "reason"),
     [
-        # A crash lacks memory where more of it helps, even if not enough.
-        (fits(48), {}, "ok 48, 56: failed failed ok", ""),
-        (fits(48), WITH_MORE["oom"], "ok 48, 56: failed failed oom", ""),
-        (fits(0), {}, "oom 8, 8: failed failed ok", f"{NONE_FITS}failed; with "),
-        # Another crash ends the search.
-        (fits(0), WITH_MORE["failed"], "failed 8, 8: failed failed failed", CRASHED),
-        (fits(48), WITH_MORE["timeout"], "failed 96, 96: failed failed timeout", CRASHED),
-        (fits(48), {"free": 19 * MEMORY // 10}, "failed 96, 96: failed failed", NO_MORE),
-        # Without a limit a crash is believed the second time, if a smaller batch trains.
-        (fits(48), UNLIMITED, "ok 48, 56: failed failed", ""),
-        (fits(0), UNLIMITED, "failed 8, 8: failed", "it ended as failed"),
+        # A crash is believed the second time, if a smaller batch trains.
+        (fits(48), {}, "ok 48, 56: failed failed", ""),
+        (fits(0), {}, "failed 8, 8: failed failed", CRASHED),
         (once_failed, {}, "ok 96, 96: failed ok ok ok", ""),
         # What trains only by chance is not the largest.
         (by_chance({48: 1, 40: 2}, below=40), {}, "ok 32, 40: ok ok oom", ""),
         (by_chance({8: 1}), {}, "oom 8, 8: ok oom", f"{NONE_FITS}oom"),
         # Nor is what trains while memory is full again and again.
-        (fits(96), UNLIMITED | FULL, "ok 48, 56: oom", ""),
+        (fits(96), {"limit": None} | FULL, "ok 48, 56: oom", ""),
         (fits(0, "oom"), {}, "oom 8, 8: oom", f"{NONE_FITS}oom"),
         (fits(32, "timeout"), {}, "timeout 96, 96: timeout", "it ended as timeout"),
         (fits(0, "unsupported"), {}, "unsupported 8, 8: unsupported", "as unsupported"),
@@ -216,16 +197,6 @@ def test_a_search_finds_what_trains_each_time_or_says_why_not(
     assert f"{found.status} {found.batch_size}, {size}: {trials}" == ended
     assert reason in found.reason
     assert bool(found.reason) == bool(reason)
-
-
-def test_a_trial_with_more_memory_is_told_as_such(ending):
-    found = ending(fits(48))
-    limits = [trial.memory_limit for trial in found.trials if trial.batch_size == 56]
-    assert limits[:2] == [None, None]
-    assert limits[2] > MEMORY
-    assert " where it could take " in trials(found)
-    found = ending(fits(0))
-    assert found.last == found.trials[1]
 
 
 def test_a_batch_that_fills_the_memory_again_and_again_says_so(ending):
@@ -295,3 +266,88 @@ def test_where_nothing_has_run_the_number_stays_open():
     assert table["batch_size_per_device"].isna().all()
     assert title_of(table) == "ResNet-50 v1.5 (64 px), AMP, largest batch, synthetic, on CPUs"
     assert batch_size(table["batch_size_per_device"][0]) == "largest"
+
+
+MOST = 10_000_000
+MULTIPLES = st.sampled_from([1, 8, 24, 512])
+
+
+def searched(
+    need: Callable[[int], int], there: int, *, multiple: int, said: int | None, most: int = MOST
+) -> tuple[int | None, list[int]]:
+    """What the search finds, and the batch sizes that it tried.
+
+    Args:
+        need: bytes that a batch takes.
+        there: bytes that there really are.
+        said: bytes that there are said to be.
+    """
+    tried = []
+
+    def attempt(batch: int) -> Tried:
+        tried.append(batch)
+        trains = need(batch) <= there
+        return Tried(trains, need(batch) if trains else None)
+
+    return largest(attempt, multiple=multiple, memory=said, most=most), tried
+
+
+@given(MULTIPLES, st.integers(0, 10**10), st.integers(1, 10**8), st.integers(1, 10**11))
+def test_four_trials_or_some_more_do_where_memory_grows_in_a_straight_line(
+    multiple, fixed, slope, there
+):
+    found, tried = searched(lambda n: fixed + slope * n, there, multiple=multiple, said=there)
+    fits = min((there - fixed) // slope, MOST) // multiple * multiple
+    assert found == (fits if fits >= multiple else None)
+    # While batches differ by less than a fiftieth of memory, the next is four times as large.
+    tells = there / 50 / slope / multiple
+    assert len(tried) <= 4 + max(0, ceil(log(max(1, tells), 4)))
+
+
+@st.composite
+def memories(draw) -> Callable[[int], int]:
+    """Bytes by batch: a line with steps, bends and a fixed part, which never falls."""
+    fixed, slope = draw(st.integers(0, 10**10)), draw(st.integers(0, 10**7))
+    steps = draw(st.lists(st.tuples(st.integers(1, MOST), st.integers(0, 10**9)), max_size=5))
+    bend, power = draw(st.integers(0, 10**4)), draw(st.sampled_from([1, 1.5, 2]))
+
+    def need(batch: int) -> int:
+        jumps = sum(size for place, size in steps if batch >= place)
+        return int(fixed + slope * batch + bend * batch**power) + jumps
+
+    return need
+
+
+@given(memories(), MULTIPLES, st.integers(1, 10**11), st.none() | st.integers(1, 10**11))
+def test_whatever_memory_does_the_found_batch_trains_and_the_next_one_does_not(
+    need, multiple, there, said
+):
+    found, tried = searched(need, there, multiple=multiple, said=said)
+    assert len(set(tried)) == len(tried)
+    assert all(batch % multiple == 0 and 0 < batch <= MOST for batch in tried)
+    if found is None:
+        assert tried == [multiple]
+        assert need(multiple) > there
+        return
+    assert need(found) <= there
+    assert found in tried
+    assert found + multiple > MOST or (need(found + multiple) > there and found + multiple in tried)
+    # Up in steps that double, back down by halves, and a few predictions that were wrong.
+    assert len(tried) <= 10 + 4 * log2(MOST / multiple)
+
+
+@given(st.integers(1, 100), MULTIPLES)
+def test_no_batch_above_the_most_is_tried(most, multiple):
+    limit = most * multiple + 1
+    found, tried = searched(lambda _: 1, 10, multiple=multiple, said=10, most=limit)
+    assert found == max(tried) == limit // multiple * multiple
+
+
+@pytest.mark.parametrize("missing", [10**8, 3 * 10**9])
+def test_memory_that_others_take_costs_a_few_more_trials(missing):
+    """As a GPU's context, and what an allocator has cut into pieces that are too small."""
+    said, fixed, slope = 80 * 10**9, 4 * 10**9, 160_000_000
+    there = said - missing
+    found, tried = searched(lambda n: fixed + slope * n, there, multiple=8, said=said)
+    assert found == (there - fixed) // slope // 8 * 8
+    assert len(tried) <= 7

@@ -218,16 +218,6 @@ def test_all_that_is_written_is_kept_and_only_steps_are_noted(lines, ends):
     assert {one.iteration for one in listener.heard.values()} <= {None, 1}
 
 
-def test_odd_lines_neither_end_a_launch_nor_hold_it_up():
-    odd = b"\n".join([*ODD_LINES, b"x" * 3_000_000, b"y" * 300]) + b"\n"
-    Path("odd").write_bytes(odd)
-    step = ':::MLLOG {"key": "tracked_stats", "value": {"iteration": 7}}'
-    outcome = outcome_of(f"cat odd; echo '{step}'; cat odd; cat odd >&2")
-    assert (outcome["exit_code"], outcome["timed_out"]) == (0, False)
-    assert outcome["last_heard"] == [[0, 7], [1, None]]
-    assert Path("log").read_bytes() == odd + step.encode() + b"\n" + odd + odd
-
-
 def test_a_log_that_cannot_be_written_ends_the_launch_in_one_line():
     if not Path("/dev/full").exists():
         cannot_run("/dev/full, a file of Linux's that is always full")

@@ -6,11 +6,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import psutil
 import pytest
 from reperf.training.load import Watch
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass"
-KINDS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal", "guest")
+KINDS = psutil.cpu_times()._fields
 """What a CPU's line in /proc/stat counts, in its order."""
 
 
@@ -21,29 +22,31 @@ def ours() -> float:
 
 
 @pytest.fixture
-def seen(tmp_path) -> Path:
+def seen(tmp_path, monkeypatch) -> Path:
     """The kernel's file, on which 100 seconds have been counted."""
     write(tmp_path / "stat", user=100)
+    monkeypatch.setattr(psutil, "PROCFS_PATH", str(tmp_path))
     return tmp_path / "stat"
 
 
 def write(path: Path, **seconds: float) -> None:
     """Write what the kernel would of CPUs, one of which has done so much; idle time is no work."""
-    first, *others = sorted(os.sched_getaffinity(0))
+    allowed = sorted(os.sched_getaffinity(0))
 
     def line(cpu: object, **seconds: float) -> str:
         ticks = os.sysconf("SC_CLK_TCK")
         return f"cpu{cpu} " + " ".join(str(round(ticks * seconds.get(kind, 0))) for kind in KINDS)
 
     more = 10 * seconds["user"]
-    lines = [line("", user=more), line(first, **seconds)]
-    lines += [line(cpu, idle=more) for cpu in others]
-    lines += [line([first, *others][-1] + 1, user=more), "intr 1 2"]
-    path.write_text("\n".join(lines), encoding="ascii")
+    lines = [line("", user=more)]
+    for cpu in range(allowed[-1] + 2):
+        idle = {"idle": more} if cpu in allowed else {"user": more}
+        lines.append(line(cpu, **(seconds if cpu == allowed[0] else idle)))
+    path.write_text("\n".join([*lines, "intr 1 2"]), encoding="ascii")
 
 
 def test_the_work_of_the_run_is_not_that_of_others(seen):
-    watch = Watch((), seen, lambda _: None)
+    watch = Watch((), lambda _: None)
     begun = ours()
     subprocess.run([sys.executable, "-c", BURN], check=True)
     write(seen, user=100 + ours() - begun)
@@ -62,13 +65,12 @@ def test_before_a_run_all_work_is_that_of_others(seen, share, kinds):
     for kind in kinds.split():
         write(seen, user=100)
         counted = {"user": 100} | {kind: 10**6}
-        watch = Watch((), seen, lambda _, counted=counted: write(seen, **counted))
+        watch = Watch((), lambda _, counted=counted: write(seen, **counted))
         assert watch.load(ours=True).before == share, kind
 
 
 def test_a_kernel_that_does_not_say_leaves_it_open(seen):
-    for text in ("", "cpu0 a b\n", "cpu0 1\n"):
-        seen.write_text(text, encoding="ascii")
-        load = Watch((), seen, lambda _: None).load(ours=True)
+    for _ in range(2):
+        seen.write_text("") if seen.stat().st_size else seen.unlink()
+        load = Watch((), lambda _: None).load(ours=True)
         assert (load.before, load.during, load.gpu_processes) == (None, None, None)
-    assert Watch((), seen.with_name("none"), lambda _: None).load(ours=True).before is None

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from reperf.builds.starting import VISIBLE_GPUS, inside
+from reperf.builds.engines import VISIBLE_GPUS, inside
 from reperf.config import Report, load_report
 from reperf.config.parallelism import Servers
 from reperf.errors import ReperfError
 from reperf.machine import resolve
 from reperf.plans.planning import Plans
 from reperf.training import slurm
-from reperf.training.slurm_job import _on_its_node, whole_lines
+from reperf.training.places import _on_its_node, whole_lines
 
 
 def report(topologies: Sequence[str] = ("1n1g", "4n8g"), **cluster: object) -> Report:

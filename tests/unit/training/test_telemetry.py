@@ -10,25 +10,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.logs.formats import mllog
-from reperf.records.run_record import Power
 from reperf.training import telemetry
 from reperf.training.telemetry import (
-    GpuMeter,
     Reading,
-    keep_readings,
+    Samples,
+    keep,
+    power_between,
     power_of_window,
+    read,
     readings,
     used_gpus,
 )
 
 
-def metered(samples: list[tuple[float, float, float]]) -> GpuMeter:
-    """A meter that has taken samples: seconds, joules since some moment, percent."""
-    times = iter([seconds for seconds, *_ in samples])
-    meter = GpuMeter(lambda: next(times))
-    for _, joules, percent in samples:
-        meter.add(Reading(joules, percent))
-    return meter
+def metered(samples: list[tuple[float, float, float]]) -> Samples:
+    """What a meter has kept: seconds, joules since some moment, percent."""
+    return [(seconds, Reading(*reported)) for seconds, *reported in samples]
 
 
 def test_energy_of_start_up_and_of_the_end_does_not_count():
@@ -46,8 +43,8 @@ def test_energy_of_start_up_and_of_the_end_does_not_count():
 @given(st.floats(1, 1e4), st.floats(0, 50), st.floats(0.01, 49), st.floats(0.1, 5))
 def test_a_steady_power_is_found_whatever_the_window(watts, begin, length, every):
     times = [every * k for k in range(int(100 / every) + 2)]
-    meter = metered([(time, 7e6 + watts * time, 50) for time in times])
-    power = meter.power_between(begin, begin + length)
+    samples = metered([(time, 7e6 + watts * time, 50) for time in times])
+    power = power_between(samples, begin, begin + length)
     assert power["mean_watts"] == pytest.approx(watts, rel=1e-3, abs=1e-3)
     assert power["energy_joules"] == pytest.approx(watts * length, rel=1e-3, abs=1e-3)
     assert power["mean_utilisation_percent"] == pytest.approx(50)
@@ -78,7 +75,7 @@ def test_the_power_of_nodes_is_their_sum_and_those_without_it_are_not_named():
         "node1": metered([(0, 0, 80), (10, 3000, 80)]),
         "node2": metered([(0, 50, 40), (10, 1050, 40)]),
         "lost": metered([(0, 0, 0), (3, 900, 0)]),
-        "silent": GpuMeter(),
+        "silent": [],
     }
     power = power_of_window(meters, (2, 4), {2: 1.0, 4: 9.0})
     assert power.nodes == ("node1", "node2")
@@ -88,14 +85,13 @@ def test_the_power_of_nodes_is_their_sum_and_those_without_it_are_not_named():
 
 
 def test_lines_of_other_nodes_are_readings_at_the_moment_when_they_arrive():
-    meters = {}
+    found: dict[str, Samples] = {}
     before = time.perf_counter()
     said = b"node2 10.5 40.0\nsrun: error: node3\nnode2\n\nnode2 20.5 60.0\n"
-    keep_readings(said.splitlines(keepends=True), meters)
-    ((node, meter),) = meters.items()
-    (first, *one), (last, *two) = meter._samples
+    keep(read(said.splitlines(keepends=True)), found)
+    ((node, ((first, one), (last, two))),) = found.items()
     assert before <= first <= last <= time.perf_counter()
-    assert (node, one, two) == ("node2", [10.5, 40.0], [20.5, 60.0])
+    assert (node, one, two) == ("node2", (10.5, 40.0), (20.5, 60.0))
 
 
 def test_a_gpu_that_stops_to_answer_ends_the_readings_and_not_the_run(monkeypatch):
@@ -133,9 +129,3 @@ def test_the_ends_of_the_window_are_those_that_the_trainer_printed(tmp_path: Pat
 )
 def test_the_gpus_that_the_environment_names_are_metered(variables, gpus):
     assert used_gpus(variables, 2) == gpus
-
-
-def test_a_power_of_an_old_record_is_that_of_the_whole_run():
-    old = {"mean_watts": 250.0, "energy_joules": 7500.0, "mean_utilisation_percent": 98.5}
-    power = Power.model_validate(old)
-    assert (power.nodes, power.first, power.last) == ((), None, None)

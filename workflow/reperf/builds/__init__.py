@@ -5,8 +5,16 @@ once, and a folder under .images/ holds what it lacks. A folder's name holds the
 it is made from, and environment.json is written last.
 """
 
-from reperf.builds.build import Build, ImageBuild, LockBuild, build_of, every_lock
-from reperf.builds.built import RECORD, read_environment, why_build
+from reperf.builds.build import (
+    RECORD,
+    Build,
+    ImageBuild,
+    LockBuild,
+    build_of,
+    every_lock,
+    read_environment,
+    why_build,
+)
 
 __all__ = [
     "RECORD",

@@ -1,14 +1,24 @@
-"""What a build is made from, and where it lies."""
+"""A build: its recipe, its folder, and what was found in it once it was made."""
 
-from collections.abc import Iterable
+import hashlib
+import os
+import stat
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
-from hashlib import sha256
 from pathlib import Path
 
+from pydantic import Field, ValidationError
+
+from reperf.builds.inside import Contents
 from reperf.config import Container, Run
-from reperf.files import sha256 as sha256_of_file
+from reperf.errors import ReperfError
+from reperf.files import sha256, whole_file
+from reperf.host import Environment
 from reperf.systems import Device, Lock, LockName, System, load_systems
+
+RECORD = "environment.json"
+"""The file in a build's folder that is written last."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,43 +30,43 @@ class LockBuild:
 
     @property
     def id(self) -> str:
-        """What names it in paths and messages."""
+        """The build's name in paths and messages."""
         return self.system.host.id + self._ending
 
     @property
     def device(self) -> Device:
-        """What it trains on."""
+        """The kind of device that the build trains on."""
         return "cpu" if self.name == "cpu" else "cuda"
 
     @cached_property
     def folder(self) -> Path:
-        """Where it lies, relative to the working folder: another recipe is another folder."""
+        """The build's folder, relative to the working folder; another recipe has another folder."""
         return Path(".envs", f"{self.id}-{self.recipe_digest[:8]}")
 
     @property
     def python(self) -> Path:
-        """What starts its programs."""
+        """The Python that starts the build's programs."""
         return self.folder / "bin" / "python"
 
     @property
     def lock(self) -> Path:
-        """The exact packages."""
+        """The lock file, which names the exact packages."""
         return self.system.environments / f"{self.id}.txt"
 
     @property
     def settings(self) -> Lock:
-        """The Python and the packages that are asked for."""
+        """The Python and the packages that the system asks for."""
         return self.system.host.locks[self.name]
 
     @property
     def recipe(self) -> list[Path]:
-        """What it is made from: the lock, and uv's settings if a package is compiled."""
+        """The files of its recipe: the lock, and uv's settings if a package is compiled."""
         settings = self.system.host.folder / f"uv{self._ending}.toml"
         return [self.lock, settings] if settings.exists() else [self.lock]
 
     @cached_property
     def recipe_digest(self) -> str:
-        """The SHA-256 of what it is made from: equal digests, equal environments."""
+        """The SHA-256 of the recipe: equal digests mean equal environments."""
         return _digest_of(self.recipe, repr((self.settings.python, self.settings.packages)))
 
     @property
@@ -77,7 +87,7 @@ class ImageBuild:
 
     @cached_property
     def folder(self) -> Path:
-        """Where all but the image lies, relative to the working folder."""
+        """The folder that holds all but the image, relative to the working folder."""
         return Path(".images", f"{self.system.id}-{self.recipe_digest[:8]}")
 
     @property
@@ -87,18 +97,18 @@ class ImageBuild:
 
     @property
     def python(self) -> Path:
-        """What starts its programs, inside the container."""
+        """The Python that starts the build's programs, inside the container."""
         return self.overlay / "bin" / "python"
 
     @property
     def recipe(self) -> list[Path]:
-        """The packages that the image may lack."""
+        """The file that lists packages which the image may lack; empty without one."""
         lacking = self.system.environments / f"{self.system.id}.overlay.txt"
         return [lacking] if lacking.exists() else []
 
     @cached_property
     def recipe_digest(self) -> str:
-        """The SHA-256 of what it is made from; the engine that runs it is none of that."""
+        """The SHA-256 of the recipe, which does not include the engine that runs the image."""
         return _digest_of(self.recipe, self.container.image)
 
 
@@ -107,8 +117,8 @@ Build = LockBuild | ImageBuild
 
 def _digest_of(files: Iterable[Path], more: str) -> str:
     """The SHA-256 of a text, and of several files' contents."""
-    contents = "".join([more, *map(sha256_of_file, files)])
-    return sha256(contents.encode()).hexdigest()
+    contents = "".join([more, *map(sha256, files)])
+    return hashlib.sha256(contents.encode()).hexdigest()
 
 
 def build_of(run: Run) -> Build:
@@ -132,3 +142,144 @@ def every_lock() -> dict[str, LockBuild]:
         if not system.shares
     ]
     return {build.folder.name: build for build in builds}
+
+
+class Built(Contents):
+    """environment.json: what a build holds, and what it was made from."""
+
+    recipe_sha256: str | None = Field(None, description="of all that it was made from")
+    built_in: str | None = Field(None, description="the folder that its programs name")
+    local_image: str | None = Field(None, description="what the engine is told to run")
+    fingerprint: str | None = Field(
+        None, description="of the local image's names, sizes and times: unchanged, unchanged image"
+    )
+
+    def write(self, folder: Path) -> None:
+        """Write it, whole or not at all."""
+        with whole_file(folder / RECORD) as stream:
+            stream.write(self.model_dump_json(indent=2) + "\n")
+
+
+def read_built(build: Build) -> Built:
+    """Read environment.json of a build.
+
+    Raises:
+        ReperfError: the build is not made, or not completely.
+    """
+    path = build.folder / RECORD
+    try:
+        return Built.model_validate_json(path.read_bytes())
+    except (FileNotFoundError, ValidationError):
+        raise ReperfError(
+            f"{build.folder}: not built; snakemake --force {path} builds it"
+        ) from None
+
+
+def read_environment(build: Build) -> Environment:
+    """What a build holds, as run records say it.
+
+    Raises:
+        ReperfError: the build is not made, or not completely.
+    """
+    return Environment(**read_built(build).model_dump(include=set(Environment.model_fields)))
+
+
+def why_build(build: Build) -> str:
+    """Why a build must be made before runs can use it, in one line; "" if it need not."""
+    folder = build.folder
+    try:
+        built = read_built(build)
+    except ReperfError as error:
+        return str(error)
+    if built.built_in != str(folder.resolve()):
+        return f"{folder}: was built in {built.built_in}, and was moved or copied"
+    if built.recipe_sha256 != build.recipe_digest:
+        return f"{folder}: was built from another recipe than today's"
+    if isinstance(build, ImageBuild):
+        return _why_not_the_image(build, built)
+    if not build.python.exists():
+        return f"{folder}: its Python {build.python.resolve()} is gone"
+    return ""
+
+
+@cache
+def digest_now(build: Build) -> str | None:
+    """The digest of a build's image as it is; None for a lock, and where nobody has looked yet."""
+    if not isinstance(build, ImageBuild):
+        return None
+    try:
+        built = read_built(build)
+    except ReperfError:
+        return None
+    assert built.image
+    assert built.local_image
+    local = Path(built.local_image)
+    if built.fingerprint is None or not local.exists():
+        return built.image.digest
+    same = fingerprint_of(local) == built.fingerprint
+    return built.image.digest if same else digest_of(local)
+
+
+def _why_not_the_image(build: ImageBuild, built: Built) -> str:
+    """Why an image is not the one that the build was made with; "" if it is."""
+    assert built.image
+    assert built.local_image
+    if built.image.engine != build.container.engine:
+        return f"{build.folder}: was built with {built.image.engine}"
+    local = Path(built.local_image)
+    if built.fingerprint is None:  # the engine keeps it, by its digest
+        return ""
+    if not local.exists():
+        return f"{build.folder}: its image {local} is gone"
+    if fingerprint_of(local) != built.fingerprint:
+        return f"{build.folder}: its image {local} has changed since"
+    return ""
+
+
+def digest_of(image: Path) -> str:
+    """`sha256:` and the SHA-256 of an image file, or of a folder's files and links.
+
+    Of a folder, names, kinds, permissions and contents count. Times do not, nor do folders
+    themselves and Python's bytecode: engines make mount points, and programs leave bytecode.
+    """
+    if not image.is_dir():
+        return f"sha256:{sha256(image)}"
+    digest = _digest_of_facts(
+        (path, status.st_mode, _content_of(image / path, status))
+        for path, status in _files_in(image)
+    )
+    return f"sha256:{digest}"
+
+
+def fingerprint_of(image: Path) -> str:
+    """A SHA-256 that changes when an image does, of what can be seen without reading contents."""
+    files = _files_in(image) if image.is_dir() else [("", image.stat())]
+    return _digest_of_facts(
+        (path, status.st_mode, status.st_size, status.st_mtime_ns) for path, status in files
+    )
+
+
+def _digest_of_facts(facts: Iterable[tuple[object, ...]]) -> str:
+    """The SHA-256 of facts about files; repr() writes names that are not UTF-8 unambiguously."""
+    digest = hashlib.sha256()
+    for of_file in facts:
+        digest.update(f"{of_file!r}\n".encode())
+    return digest.hexdigest()
+
+
+def _files_in(folder: Path | str, below: str = "") -> Iterator[tuple[str, os.stat_result]]:
+    """The files and links of a folder, by their names below it, in order."""
+    with os.scandir(folder) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            name = below + entry.name
+            if not entry.is_dir(follow_symlinks=False):
+                yield name, entry.stat(follow_symlinks=False)
+            elif entry.name != "__pycache__":
+                yield from _files_in(entry.path, f"{name}/")
+
+
+def _content_of(path: Path, status: os.stat_result) -> str:
+    """Where a link leads, or the SHA-256 of a file; "" of what is neither."""
+    if stat.S_ISLNK(status.st_mode):
+        return str(path.readlink())
+    return sha256(path) if stat.S_ISREG(status.st_mode) else ""

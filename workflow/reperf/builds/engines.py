@@ -1,4 +1,4 @@
-"""Container engines: how each runs a command in an image, and how it gets one.
+"""How a build's Python is started, in an environment or by a container engine in an image.
 
 Inside, a command sees the image, the folders that it is given at their own paths, the machine's
 network, shared memory and GPUs, and the variables that it is given: nothing else of the machine's
@@ -7,18 +7,26 @@ environment. What was tried with which version of an engine is in docs/container
 
 import os
 import re
+import secrets
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reperf.builds.digest import digest_of
+from reperf.builds.build import Build, ImageBuild, digest_of, read_built
 from reperf.builds.steps import do
 from reperf.config.site import EngineName
 from reperf.errors import ReperfError
 from reperf.systems import TRAINERS
 
+VISIBLE_GPUS = "{visible_gpus}"
+"""What stands in a command for the value of CUDA_VISIBLE_DEVICES that its node sets."""
+_TRAINERS_FIRST = """\
+PYTHONPATH="$1${PYTHONPATH:+:$PYTHONPATH}"; export PYTHONPATH
+if [ "$2" ]; then CUDA_VISIBLE_DEVICES=$2; export CUDA_VISIBLE_DEVICES; fi
+shift 2; exec "$@"
+"""
 # Podman and Docker leave a container behind if they are killed; so do they if they are asked to end
 # and the container does not. `wait` returns early where a signal arrives, hence the loop.
 _AND_REMOVE = """\
@@ -109,16 +117,9 @@ class ContainerEngine(ABC):
         Raises:
             ReperfError: it does not start.
         """
-        said = do([*run, self.program, "--version"], f"{self.program}: does not start", os.environ)
-        return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", said)), said.strip()).rstrip(",")
-
-    def local(self, image: Path) -> str:
-        """How the engine names a file or a folder.
-
-        Raises:
-            ReperfError: it does not run such a thing.
-        """
-        return str(image)
+        command = [*run, self.program, "--version"]
+        answer = do(command, f"{self.program}: does not start", os.environ)
+        return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", answer)), answer.strip()).rstrip(",")
 
     def _pulled(self, image: Path, command: Sequence[str], reference: str) -> tuple[str, str]:
         """What `pull` returns, once a command has pulled a reference into a file."""
@@ -189,11 +190,6 @@ class Podman(ContainerEngine):
         digest = named.digest or f"sha256:{by_digest.rpartition('sha256:')[2]}"
         return asked if named.digest else by_digest, digest
 
-    def local(self, image: Path) -> str:
-        if not image.is_dir():
-            raise ReperfError(f"{image}: is a file; allowed with podman: an unpacked folder")
-        return str(image)
-
 
 class Docker(Podman):
     """Docker, with its daemon."""
@@ -202,9 +198,6 @@ class Docker(Podman):
     program = "docker"
     gpus = "--gpus=all"
     further = (f"--user={os.getuid()}:{os.getgid()}", "--ulimit=memlock=-1")
-
-    def local(self, image: Path) -> str:
-        raise ReperfError(f"{image}: Docker runs no files; allowed: a reference, or another engine")
 
 
 class Pyxis(ContainerEngine):
@@ -226,13 +219,6 @@ class Pyxis(ContainerEngine):
             f"--container-env={','.join(box.variables)}",
         ]
         return Start(list(command), box.variables, (*options, *box.options))
-
-    def local(self, image: Path) -> str:
-        if not image.is_dir():
-            with image.open("rb") as stream:
-                if stream.read(4) == b"hsqs":  # so every SquashFS file begins
-                    return str(image)
-        raise ReperfError(f"{image}: is no SquashFS file; allowed with pyxis: one")
 
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
         if not run:
@@ -295,17 +281,76 @@ def parse_reference(text: str, place: str = "images") -> Reference:
     Raises:
         ReperfError: it is no such reference.
     """
-    found = re.fullmatch(
+    match = re.fullmatch(
         r"(?:docker://)?(?P<repository>[a-z0-9][a-z0-9.-]*(?::\d+)?(?:[/#][\w.-]+)*)"
         r"(?::(?P<tag>[\w][\w.-]*))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?",
         text,
     )
-    if found is None:
+    if match is None:
         raise ReperfError(f"{place}: got {text!r}; allowed: {REFERENCE}")
-    return Reference(found["repository"].replace("#", "/"), found["tag"], found["digest"])
+    return Reference(match["repository"].replace("#", "/"), match["tag"], match["digest"])
 
 
-def readable_folders(folder: Path) -> tuple[Path, ...]:
-    """What trainers read besides the working folder: their own code, if it lies elsewhere."""
-    code = TRAINERS.parent
-    return () if code.is_relative_to(folder) else (code,)
+def start_in(
+    build: Build,
+    command: Sequence[str],
+    *,
+    folder: Path,
+    variables: Mapping[str, str],
+    mounts: Iterable[Path] = (),
+    gpus: str | None = None,
+    image: str | None = None,
+) -> Start:
+    """How to start a command in a build.
+
+    Args:
+        command: `{node_rank}` in it may stand for the number of a node.
+        folder: the working folder, absolute.
+        variables: environment variables to set.
+        mounts: folders outside the working folder that the command reads.
+        gpus: those that it uses, as CUDA_VISIBLE_DEVICES has them; empty: as the container has it;
+            None: it uses none.
+        image: as the engine is told of it; None: as the finished build says.
+
+    Raises:
+        ReperfError: the build is not made.
+    """
+    if not isinstance(build, ImageBuild):
+        return Start([*command], variables)
+    image = image or read_built(build).local_image
+    assert image
+    code = TRAINERS.parent  # which the command reads, wherever it lies
+    box = Box(
+        image=image,
+        folder=folder,
+        mounts=(*([] if code.is_relative_to(folder) else [code]), *mounts),
+        variables=variables_inside(variables),
+        gpus=gpus is not None,
+        name=f"reperf-{secrets.token_hex(6)}-{{node_rank}}",
+        options=build.container.options,
+    )
+    return engine_called(build.container.engine).start(box, inside(command, gpus or ""))
+
+
+def inside(command: Sequence[str], gpus: str = "") -> list[str]:
+    """A command in a container: its Python finds the trainers, then what the image's own finds.
+
+    An image's PYTHONPATH, where its framework may lie, is known in the container alone; and a Slurm
+    job's GPUs are known on each node alone, where they differ if jobs share nodes.
+
+    Args:
+        gpus: those that it sees, as CUDA_VISIBLE_DEVICES has them; empty: as the container has it.
+    """
+    return ["sh", "-c", _TRAINERS_FIRST, "sh", str(TRAINERS.parent), gpus, *command]
+
+
+def variables_inside(variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables of a command `inside`; it sees no others but the image's."""
+    trainers = ("PYTHONPATH", str(TRAINERS.parent))
+    return {
+        # The user's own folder is not there, and often not even a name for the user's number.
+        "HOME": "/tmp",
+        "LOGNAME": "reperf",
+        "PYTHONNOUSERSITE": "1",
+        **{name: value for name, value in variables.items() if (name, value) != trainers},
+    }

@@ -1,12 +1,14 @@
-"""Whether a build runs on a node's GPUs, and with its driver."""
+"""Whether a build runs on a machine: on its GPUs, with its driver, and with a compiler there."""
 
 from collections.abc import Iterable, Sequence
 
-from reperf.builds.build import Build, ImageBuild, LockBuild
-from reperf.builds.built import read_built
+from trainers.contract.compilers import COMPILERS, compiler_for
+
+from reperf.builds.build import RECORD, Build, ImageBuild, LockBuild, build_of, read_built
+from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.host import Host
-from reperf.systems import LockName, Needs
+from reperf.systems import LockName, Needs, load_systems
 from reperf.systems.capability import why_not_in, why_not_on, why_not_with
 
 
@@ -33,7 +35,33 @@ def why_not_computed(precision: str, hosts: Iterable[Host]) -> str | None:
         hosts: of which GPUs are known; others are passed over.
     """
     capabilities = (gpu.capability for host in hosts for gpu in host.gpus if gpu.capability)
-    return next(filter(None, (why_not_in(precision, one) for one in capabilities)), None)
+    reasons = (why_not_in(precision, capability) for capability in capabilities)
+    return next(filter(None, reasons), None)
+
+
+def why_not_compiled(run: Run) -> str | None:
+    """Why a run cannot compile where it would start now, or None if it can or need not.
+
+    Of an image, that is known once reperf has looked into it.
+    """
+    system = load_systems()[run.system]
+    if not any(variant.compiles for variant in system.varied(run.variant)):
+        return None
+    build = build_of(run)
+    if not isinstance(build, ImageBuild):
+        compiler, where = compiler_for(run.device), "here"
+    elif (build.folder / RECORD).exists():
+        compiler = read_built(build).compilers.get(run.device)
+        where = f"in {build.container.image}"
+    else:
+        return None
+    if compiler is not None:
+        return None
+    kind, variable, usual = COMPILERS[run.device]
+    return (
+        f"{system.title} with {run.variant} needs a {kind} compiler, and none is {where}: "
+        f"{' or '.join(usual)}, or what {variable} names"
+    )
 
 
 def fit_lock(build: LockBuild, hosts: Sequence[Host]) -> LockName | None:
@@ -46,7 +74,7 @@ def fit_lock(build: LockBuild, hosts: Sequence[Host]) -> LockName | None:
 
 def _why_unfit(build: Build, hosts: Sequence[Host]) -> str | None:
     needs = _needs(build)
-    architectures = needs.architectures or _said_by_its_framework(build)
+    architectures = needs.architectures or _architectures_found_in(build)
     for host in hosts:
         reasons = [why_not_on(architectures, gpu.capability) for gpu in host.gpus if gpu.capability]
         reasons += [why_not_with(host.driver, needs.driver)] if host.driver else []
@@ -64,8 +92,8 @@ def _needs(build: Build) -> Needs:
     return known if known and known.reference == build.container.image else Needs()
 
 
-def _said_by_its_framework(build: Build) -> Sequence[str]:
-    """The architectures that a build's framework names, if it is made, and if that can tell."""
+def _architectures_found_in(build: Build) -> Sequence[str]:
+    """Those that a build's framework names; none if it names none, or if it is not made."""
     try:
         return read_built(build).architectures
     except ReperfError:

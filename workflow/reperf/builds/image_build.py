@@ -4,32 +4,19 @@ The image's own Python starts everything. Where the image lacks a package that a
 virtual environment over that Python (the overlay) has it.
 """
 
-import io
 import os
 import re
-import secrets
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import redirect_stderr
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from uv import find_uv_bin
 
-from reperf.builds.build import ImageBuild
-from reperf.builds.built import RECORD, Built, read_built
-from reperf.builds.digest import digest_of, fingerprint_of
-from reperf.builds.engines import (
-    REFERENCE,
-    Box,
-    Start,
-    engine_called,
-    parse_reference,
-    readable_folders,
-)
-from reperf.builds.inside import Contents, start_trainers
-from reperf.builds.starting import inside, variables_inside
+from reperf.builds.build import RECORD, Built, ImageBuild, digest_of, fingerprint_of
+from reperf.builds.engines import REFERENCE, engine_called, parse_reference, start_in
+from reperf.builds.inside import BuildPython, Contents
 from reperf.builds.steps import do
 from reperf.config import Container
 from reperf.errors import ReperfError
@@ -78,9 +65,9 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
     (folder / RECORD).unlink(missing_ok=True)  # until it is made, it does not count
     local, digest = _image_of(build, run)
     opened = _Opened(build, local, tuple(run))
-    opened.check()
+    opened.do(["sh", "-c", "exit 0"], f"does not start with {engine.program}")
     python = opened.do(["sh", "-c", _FIND_PYTHON], "has no Python").split()[-1]
-    contents = opened.contents(python)
+    _, contents = opened.look(python)
     if build.overlay.exists():
         shutil.rmtree(build.overlay)
     venv = ["-m", "venv", "--system-site-packages", "--without-pip", str(build.overlay)]
@@ -89,20 +76,12 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
         _install(build, lacking, contents)
         compiled = [str(build.python), "-m", "compileall", "-q", str(_packages(build, contents))]
         opened.do(compiled, "its Python cannot compile what was installed beside it")
-    contents = opened.contents(str(build.python))
-    start = opened.start([str(build.python)])
-    start_trainers(
-        start.command,
-        build.system,
-        contents,
-        place=container.image,
-        environment=start.variables,
-    )
+    started, contents = opened.look(str(build.python))
+    started.start_trainers(build.system, contents)
     Built(
         recipe_sha256=build.recipe_digest,
         built_in=str(folder.resolve()),
         local_image=local,
-        compilers=contents.compilers,
         fingerprint=fingerprint_of(Path(local)) if local.startswith("/") else None,
         image=Image(
             reference=container.image,
@@ -110,24 +89,8 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
             engine=engine.name,
             engine_version=version,
         ),
-        **contents.for_record(),
+        **contents.model_dump(exclude_unset=True),
     ).write(folder)
-
-
-def check_start(builds: Iterable[ImageBuild]) -> None:
-    """Start the image of each finished build once, if its engine is on this machine.
-
-    The engine's options may have changed since, or the engine itself.
-
-    Raises:
-        ReperfError: one does not start; ends with the engine's last lines.
-    """
-    for build in builds:
-        if (build.folder / RECORD).exists() and engine_called(build.container.engine).is_here:
-            image = read_built(build).local_image
-            assert image
-            with redirect_stderr(io.StringIO()):
-                _Opened(build, image).check()
 
 
 def is_file(image: str) -> bool:
@@ -164,7 +127,7 @@ def _image_of(build: ImageBuild, run: Sequence[str]) -> tuple[str, str]:
     check_image(container)
     if is_file(container.image):
         image = _file_of(container)
-        return engine.local(image), digest_of(image)
+        return str(image), digest_of(image)
     return engine.pull(container.image, build.folder, run)
 
 
@@ -176,48 +139,30 @@ class _Opened:
     local: str
     run: tuple[str, ...] = ()
 
-    def start(self, command: Sequence[str]) -> Start:
-        """How to run a command; its variables are whole."""
-        box = Box(
-            image=self.local,
-            folder=Path.cwd(),
-            mounts=readable_folders(Path.cwd()),
-            variables=variables_inside({}),
-            name=f"reperf-build-{secrets.token_hex(4)}",
-            options=self.build.container.options,
-        )
-        start = engine_called(self.build.container.engine).start(box, inside(command))
-        return replace(
-            start,
-            command=[*self.run, *start.srun_options, *start.command],
-            variables={**os.environ, **start.variables},
-        )
-
-    def check(self) -> None:
-        """See that a shell starts."""
-        program = engine_called(self.build.container.engine).program
-        self.do(["sh", "-c", "exit 0"], f"does not start with {program}")
+    def start(self, command: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """How to run a command: the engine's, and all of its variables."""
+        start = start_in(self.build, command, folder=Path.cwd(), variables={}, image=self.local)
+        words = [word.replace("{node_rank}", "0") for word in start.command]
+        return [*self.run, *start.srun_options, *words], {**os.environ, **start.variables}
 
     def do(self, command: Sequence[str], trouble: str) -> str:
-        start = self.start(command)
-        return do(start.command, f"{self.build.container.image}: {trouble}", start.variables)
+        words, variables = self.start(command)
+        return do(words, f"{self.build.container.image}: {trouble}", variables)
 
-    def contents(self, python: str) -> Contents:
-        """What one of its Pythons finds; refused if that is not the framework."""
-        start, image = self.start([python]), self.build.container.image
-        contents = Contents.of(
-            start.command,
-            self.build.system.framework,
-            place=f"{image}: {python}",
-            environment=start.variables,
-        )
-        found = contents.framework
+    def look(self, python: str) -> tuple[BuildPython, Contents]:
+        """Look into the image with one of its Pythons; refused without the framework."""
+        image, name = self.build.container.image, self.build.system.framework
+        words, variables = self.start([python])
+        started = BuildPython(words, image, variables)
+        contents = started.contents(name)
         # One that needs a driver to be imported may not tell its version, but is there.
-        if found.version is None and not found.lacks_driver:
-            there = found.name in contents.packages or not found.is_missing
-            what = f"its {found.name} cannot be imported" if there else f"has no {found.name}"
-            raise ReperfError(f"{image}: {what}: {found.import_trouble}")
-        return contents
+        if contents.framework is None and not contents.lacks_driver:
+            trouble = contents.import_trouble or ""
+            missing = re.search(rf"No module named '?{name}\b", trouble)
+            is_installed = name in contents.packages or not missing
+            what = f"its {name} cannot be imported" if is_installed else f"has no {name}"
+            raise ReperfError(f"{image}: {what}: {trouble}")
+        return started, contents
 
 
 def _lacking(opened: _Opened) -> list[str]:
@@ -226,8 +171,8 @@ def _lacking(opened: _Opened) -> list[str]:
     build = opened.build
     for path in build.recipe:
         for line in path.read_text(encoding="utf-8").splitlines():
-            if found := REQUIREMENT.fullmatch(line):
-                wanted.setdefault(found["module"], []).append(line)
+            if match := REQUIREMENT.fullmatch(line):
+                wanted.setdefault(match["module"], []).append(line)
     missing = opened.do([str(build.python), "-c", _LOOK, *wanted], "cannot be looked into")
     return [line for module in missing.split() for line in wanted[module]]
 

@@ -8,9 +8,8 @@ import os
 
 from uv import find_uv_bin
 
-from reperf.builds.build import LockBuild
-from reperf.builds.built import Built
-from reperf.builds.inside import Contents, start_trainers
+from reperf.builds.build import Built, LockBuild
+from reperf.builds.inside import BuildPython
 from reperf.builds.steps import do, uv_settings
 from reperf.errors import ReperfError
 from reperf.files import sha256
@@ -54,19 +53,20 @@ def build_lock(build: LockBuild) -> None:
     if build.device == "cuda":
         linked = [python, "-m", "trainers.link", build.system.framework]
         do(linked, trouble=f"{folder}: CUDA's libraries cannot be linked for the framework")
-    contents = Contents.of([python], build.system.framework, place=f"{folder}: its Python")
-    if build.device == "cuda" and contents.framework.cuda is None:
+    started = BuildPython([python], str(folder))
+    contents = started.contents(build.system.framework)
+    if build.device == "cuda" and contents.cuda is None:
         raise ReperfError(
-            f"{lock}: {build.system.framework} {contents.framework.version} is a build for CPUs; "
+            f"{lock}: {build.system.framework} {contents.framework} is a build for CPUs; "
             "allowed: one for CUDA: is another package index or wheel preferred here?"
         )
-    start_trainers([python], build.system, contents, place=str(folder))
+    started.start_trainers(build.system, contents)
     Built(
         recipe_sha256=build.recipe_digest,
         built_in=str(home),
         lock=str(lock),
         lock_sha256=sha256(build.lock),
-        **contents.for_record(),
+        **contents.model_dump(exclude_unset=True),
     ).write(folder)
 
 

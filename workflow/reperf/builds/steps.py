@@ -47,7 +47,7 @@ def do(
     if answer.returncode == 0:
         return answer.stdout
     lines = (answer.stdout + answer.stderr).strip().splitlines() or [f"exit {answer.returncode}"]
-    package = next((found[0] for line in lines if (found := _EXACT.search(line))), None)
+    package = next((match[0] for line in lines if (match := _EXACT.search(line))), None)
     tail = " | ".join(line.strip() for line in lines[-_TAIL_LINES:])
     raise ReperfError(f"{trouble}{f' ({package})' if package else ''}: {tail}")
 

@@ -10,7 +10,7 @@ from reperf.nearest import did_you_mean
 from reperf.text import printable
 
 if TYPE_CHECKING:
-    from reperf.drawing.findings import Entry
+    from reperf.drawing.panels import Entry
 
 HEADINGS = (
     "System",
@@ -51,8 +51,8 @@ def run(options: argparse.Namespace) -> int:
     """
     import pandas as pd  # noqa: PLC0415 - 0.5 s
 
-    from reperf.drawing.findings import entries_of  # noqa: PLC0415
     from reperf.drawing.labels import title_of, unit_of  # noqa: PLC0415
+    from reperf.drawing.panels import entries_of  # noqa: PLC0415
     from reperf.tables import read_summary  # noqa: PLC0415
 
     summary = read_summary(options.summary)

@@ -23,9 +23,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Print the lines."""
     from reperf.configfiles import read_profile  # noqa: PLC0415 - a second of libraries
-    from reperf.plans.costs import what_it_costs  # noqa: PLC0415
+    from reperf.plans.costs import describe_costs  # noqa: PLC0415
 
     report, configfile, _ = read_profile(options.profile, options.configfile)
-    for line in what_it_costs(report, configfile):
+    for line in describe_costs(report, configfile):
         print(printable(line))
     return 0

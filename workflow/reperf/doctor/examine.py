@@ -22,7 +22,7 @@ from reperf.doctor.health import findings_of_others
 from reperf.doctor.probe import Request
 from reperf.doctor.targets import WAIT_SECONDS, Nodes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
-from reperf.plans.disk import needed_bytes
+from reperf.plans.costs import needed_bytes
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Trial
 from reperf.text import count
 

@@ -12,14 +12,13 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
 from reperf.builds import build_of, why_build
+from reperf.builds.engines import start_in
 from reperf.builds.fitness import why_unfit
-from reperf.builds.inside import Contents, start_trainers
-from reperf.builds.starting import start_in
+from reperf.builds.inside import BuildPython
 from reperf.config import Run
 from reperf.doctor import hardware
 from reperf.errors import ReperfError
@@ -92,24 +91,26 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         variables = {"PYTHONPATH": str(TRAINERS.parent)}
         # With its GPUs: some frameworks cannot be imported without a driver.
         visible = os.environ.get("CUDA_VISIBLE_DEVICES", "") if gpus else None
-        start = start_in(build, [], folder=Path.cwd(), variables=variables, gpus=visible)
-        python = [word.replace("{node_rank}", "0") for word in start.command]
-        options: dict[str, Any] = {
-            "place": str(build.folder),
-            "environment": {**os.environ, **start.variables},
-            "time_limit": START_SECONDS,
-        }
-        contents = Contents.of(python, system.framework, **options)
-        if contents.framework.lacks_driver:
-            return EnvironmentState(trouble=contents.framework.import_trouble)
-        start_trainers(python, system, contents, workloads=[run.workload], **options)
+        start = start_in(
+            build, [str(build.python)], folder=Path.cwd(), variables=variables, gpus=visible
+        )
+        python = BuildPython(
+            [word.replace("{node_rank}", "0") for word in start.command],
+            str(build.folder),
+            {**os.environ, **start.variables},
+            START_SECONDS,
+        )
+        contents = python.contents(system.framework)
+        if contents.lacks_driver:
+            return EnvironmentState(trouble=contents.import_trouble or "")
+        python.start_trainers(system, contents, [run.workload])
     except (ReperfError, OSError) as error:
         return EnvironmentState(trouble=str(error))
     return EnvironmentState(
         trouble="",
         recipe_sha256=build.recipe_digest,
         python=contents.python,
-        framework=f"{system.framework} {contents.framework.version}",
+        framework=f"{system.framework} {contents.framework}",
         packages=contents.packages,
         compilers=contents.compilers,
         unfit=why_unfit(build, [describe_host()]) if gpus else None,

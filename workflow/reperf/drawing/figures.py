@@ -43,9 +43,9 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 
 from reperf.config import topology_shape
-from reperf.drawing.findings import NOT_USABLE, entries_of, finding, panels, topology_in_words
 from reperf.drawing.labels import place_of, repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
+from reperf.drawing.panels import NOT_USABLE, entries_of, finding, panels, topology_in_words
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES
 from reperf.printed import ABSENT, in_four_digits, percent, plain_number, sharing

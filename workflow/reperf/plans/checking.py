@@ -1,17 +1,17 @@
-"""What is checked before plans and a graph are made: whether a report can be run from here."""
+"""What a call of Snakemake asks for, and whether its report can be run from here."""
 
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from reperf.building.call import configfiles, warning_of_version
 from reperf.building.code import check_library
 from reperf.building.work_folder import check_folder
 from reperf.config import Report, load_report
 from reperf.configfiles import merged, name_of
 from reperf.errors import ReperfError, faults_of
-from reperf.layout import PLAN, PUBLISHED_FILES
+from reperf.layout import PLAN, PUBLISHED_FILES, RUN_RECORD
 from reperf.machine import (
     check_compiler,
     check_containers,
@@ -22,6 +22,9 @@ from reperf.machine import (
 )
 from reperf.plans.plan_files import SetPlan
 from reperf.text import printable
+
+NEWEST = "9.27"
+"""The newest Snakemake that reperf is tested with."""
 
 
 def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa: ANN401 - Snakemake's
@@ -131,3 +134,33 @@ def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
             f"{configfile}: cluster: missing; --profile slurm and --jobs need it, see "
             "docs/cluster.md; on this machine: --cores"
         )
+
+
+def warning_of_version(version: str) -> str:
+    """What to say of a Snakemake that is newer than the newest one tested; "" if it is not."""
+    here, newest = (tuple(map(int, text.split(".")[:2])) for text in (version, NEWEST))
+    if here <= newest:
+        return ""
+    return f"Snakemake is {version} here; reperf is tested with versions up to {NEWEST}"
+
+
+def trained_anew(workflow: Any, runs: Iterable[str]) -> set[str]:  # noqa: ANN401 - Snakemake's own
+    """The runs that a call trains even if a try has come to its end: by --forcerun and the like.
+
+    Reads Snakemake's settings, because a job does not learn whether somebody has asked for it.
+
+    Args:
+        runs: their folders.
+    """
+    settings = workflow.dag_settings
+    forced = {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}
+    every = settings.forceall or "train" in forced
+    return {run for run in runs if every or f"{run}/{RUN_RECORD}" in forced}
+
+
+def configfiles(workflow: Any) -> list[str]:  # noqa: ANN401
+    """The configuration files, the later over the earlier; by short paths below this folder."""
+    over = workflow.overwrite_configfiles
+    given = (file for file in workflow.configfiles if file not in over)
+    paths = [(os.path.relpath(file), str(file)) for file in (*given, *over)]
+    return [path if here.startswith("..") else here for here, path in paths]

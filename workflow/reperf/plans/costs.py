@@ -11,19 +11,21 @@ from shutil import disk_usage
 from reperf.builds import Build, ImageBuild, build_of, why_build
 from reperf.config import Report, Run, Suite, topology_shape
 from reperf.errors import ReperfError
-from reperf.plans.batch_search import TIME_LIMITS
 from reperf.plans.checking import check_report
-from reperf.plans.disk import ENVIRONMENT_BYTES, needed_bytes
 from reperf.plans.planning import Plans
-from reperf.plans.run_plan import RunPlan
+from reperf.plans.run_plan import TIME_LIMITS, RunPlan
 from reperf.printed import gibibytes
 from reperf.text import count
 
 AT_MOST = "device hours, at most"
+LOG_BYTES = 2 * 10**6
+"""A run's log and record, including tries and copies; 200 kB is usual."""
+ENVIRONMENT_BYTES = {"cpu": 2 * 10**9, "cuda": 12 * 10**9}
+"""One environment: PyTorch for CPUs took 1 GB, and CUDA's libraries take several times that."""
 
 
-def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
-    """The lines that tell what a report asks for, of which nothing is started or written.
+def describe_costs(report: Report, configfile: str) -> Iterator[str]:
+    """Describe what a report asks for, line by line; nothing is started or written.
 
     Args:
         report: with its device decided.
@@ -40,7 +42,7 @@ def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
     )
     if to_come:
         suites = {suite.name: suite for suite in report.suites}
-        named = ((run.suite, run.entry, run.topology) for run in to_come)
+        named = [(run.suite, run.entry, run.topology) for run in to_come]
         yield ""
         yield from table_of_runs(named, suites)
         yield ""
@@ -61,50 +63,55 @@ def what_it_costs(report: Report, configfile: str) -> Iterator[str]:
         yield f"refused as it is: {fault}"
 
 
+def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
+    """An estimate on the safe side: runs, environments and record files that are not there yet.
+
+    Args:
+        report: with its device decided.
+        built: build -> SHA-256 of what it was made from; None: not made, or of another recipe.
+    """
+    runs = [(run, report.data_of(suite)) for suite in report.suites for run in report.runs(suite)]
+    missing = [run for run, _ in runs if not run.record.exists()]
+    read = [(run, data) for run, data in runs if run.input != "folder"]
+    converted = {run.data: data for run, data in read if run.data and data}
+    to_convert = [
+        data for folder, data in converted.items() if not Path(folder, "manifest.json").exists()
+    ]
+    to_build = {
+        build_of(run).folder: run.device for run, _ in runs if built[build_of(run).id] is None
+    }
+    return (
+        len(missing) * LOG_BYTES
+        + sum(data.of_kind.record_bytes() for data in to_convert)
+        + sum(ENVIRONMENT_BYTES[device] for device in to_build.values())
+        + sum(data.of_kind.embedded_bytes for data in report.data if data.is_embedded)
+    )
+
+
 def table_of_runs(
-    runs: Iterable[tuple[str, str, str]], suites: Mapping[str, Suite]
+    runs: Collection[tuple[str, str, str]], suites: Mapping[str, Suite]
 ) -> Iterator[str]:
     """A line for each suite: its runs on each topology, and how long their devices may be taken.
 
     Args:
         runs: suite, entry and topology of each.
-        suites: by name, for their time limits.
+        suites: by name, in the order of the lines.
     """
-    runs = list(runs)
-    topologies = sorted({one for *_, one in runs}, key=lambda one: (_devices(one), one))
-    numbers: dict[str, Counter[str]] = defaultdict(Counter)
-    entries = defaultdict(set)
-    for suite, entry, topology in runs:
-        numbers[suite][topology] += 1
-        entries[suite].add(entry)
-    hours = {
-        suite: sum(n * _hours(one, suites[suite].time_limit) for one, n in found.items())
-        for suite, found in numbers.items()
-    }
-    every = set().union(*entries.values())
-    rows = [
-        ("suite", "systems", *topologies, "runs", AT_MOST),
-        *(
-            _row(suite, entries[suite], found, topologies, hours[suite])
-            for suite, found in sorted(numbers.items(), key=lambda one: [*suites].index(one[0]))
-        ),
-        _row("all", every, sum(numbers.values(), Counter()), topologies, sum(hours.values())),
-    ]
+    of_suites = {suite: [run for run in runs if run[0] == suite] for suite in suites}
+    of_suites = {suite: found for suite, found in of_suites.items() if found} | {"all": [*runs]}
+    topologies = sorted({topology for *_, topology in runs})
+    topologies.sort(key=_devices)
+    rows = [("suite", "systems", *topologies, "runs", AT_MOST)]
+    for name, found in of_suites.items():
+        times = Counter(topology for *_, topology in found)
+        hours = sum(_hours(topology, suites[suite].time_limit) for suite, _, topology in found)
+        numbers = (f"{times[topology]:,}" if times[topology] else "-" for topology in topologies)
+        entries = {entry for _, entry, _ in found}
+        rows.append((name, str(len(entries)), *numbers, f"{len(found):,}", _short(hours)))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *cells in rows:
         right = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
         yield "  ".join([name.ljust(widths[0]), *right])
-
-
-def _row(
-    name: str,
-    entries: Collection[str],
-    found: Counter[str],
-    topologies: Sequence[str],
-    hours: float,
-) -> tuple[str, ...]:
-    numbers = (f"{found[one]:,}" if found[one] else "-" for one in topologies)
-    return name, str(len(entries)), *numbers, f"{found.total():,}", _short(hours)
 
 
 def _devices(topology: str) -> int:
@@ -121,14 +128,14 @@ def _short(hours: float) -> str:
 
 
 def _is_of(record: Path | str, plan: RunPlan) -> bool:
-    """Whether a record is there and names a plan. Whether it can be trusted, measuring says."""
+    """Whether a record is there and names a plan; measuring checks the record itself."""
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         return bool(json.loads(Path(record).read_bytes())["plan"] == plan.digest)
     return False
 
 
 def _downloads(runs: Iterable[Run]) -> Iterator[str]:
-    """What is built or pulled first."""
+    """The builds that must be made or pulled first."""
     # Systems may have one in common.
     builds = {(build := build_of(run)).folder: (build, run.device) for run in runs}
     missing = [(build, device) for build, device in builds.values() if why_build(build)]
@@ -145,9 +152,9 @@ def _described(build: Build) -> str:
 
 
 def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
-    """Disk and memory, as far as anybody can say."""
+    """Estimates of disk and memory."""
     every = {build_of(run) for suite in report.suites for run in report.runs(suite)}
-    needed = needed_bytes(report, {one.id: None if why_build(one) else "" for one in every})
+    needed = needed_bytes(report, {build.id: None if why_build(build) else "" for build in every})
     yield f"disk: up to {gibibytes(needed)} more; {gibibytes(disk_usage('.').free)} are free here"
     devices = max((run.devices_per_node for run in runs), default=0)
     if report.memory_limit and devices:
@@ -166,7 +173,7 @@ def _shared(report: Report) -> Iterator[str]:
 
 
 def _unsupported(report: Report) -> Iterator[str]:
-    """What the report asks for and cannot have: the reasons, most cells first."""
+    """The reasons why cells cannot run, the one with most cells first."""
     why: dict[str, list[Run]] = defaultdict(list)
     for suite in report.suites:
         for cell in report.cells(suite):

@@ -17,7 +17,7 @@ from reperf.builds import ImageBuild, build_of
 from reperf.config import Cell, Cluster, Container, Data, Run, Suite, runs_of
 from reperf.errors import ReperfError
 from reperf.faults import Model, checked
-from reperf.layout import REPORT_PLAN, SUITE_PLAN
+from reperf.layout import SUITE_PLAN
 from reperf.records.run_record import LargestBatch
 from reperf.systems import ROOT, load_systems, load_workloads
 
@@ -119,15 +119,6 @@ class ReportPlan(Plan):
     """results/plan.json: the configuration, which says what the page holds and in which order."""
 
     report: dict[str, Any] = Field(description="the configuration, with all defaults")
-
-    @classmethod
-    def of_last_call(cls) -> Self:
-        """The plan of the report that Snakemake was last called for here.
-
-        Raises:
-            ReperfError: there was no call, or the file is no plan.
-        """
-        return cls.read(REPORT_PLAN)
 
     @property
     def suites(self) -> list[str]:

@@ -29,9 +29,8 @@ from reperf.layout import (
     figures_of,
     tables_of,
 )
-from reperf.plans.batch_search import run_of_search
 from reperf.plans.plan_files import ImagePlan, Plan, ReportPlan, SetPlan, SuitePlan
-from reperf.plans.run_plan import RunPlan, plan_run
+from reperf.plans.run_plan import RunPlan, plan_run, run_of_search
 
 
 class Results(NamedTuple):

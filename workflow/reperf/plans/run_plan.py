@@ -1,4 +1,4 @@
-"""The plan of a run: everything that decides it, in one file that its record names."""
+"""The plan of a run, or of a search for the largest batch: all that decides it, in one file."""
 
 import os
 from collections.abc import Mapping
@@ -19,6 +19,13 @@ BATCH = "{batch_size}"
 """What stands in a plan's flags for a batch size that a search finds."""
 # Snakemake sets these to the number of the machine's cores; Slurm does not.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+ITERATIONS = 8
+"""Of a trial of a batch size: optimizers and collectives take their memory in two or three."""
+SHARE = 97
+"""Percent of a memory limit that trials may take. How much address space the same program takes
+differs by up to 2.5 % from run to run: what trained within the whole limit may not do so again."""
+TIME_LIMITS = 4
+"""How long a search for the largest batch may take, in time limits; a trial may take one."""
 
 
 class BuildPlan(Model):
@@ -124,6 +131,32 @@ def plan_run(
         batch=batch,
         aside=Aside(window=window, time_limit=time_limit),
     )
+
+
+def run_of_search(run: Run, topology: str) -> Run:
+    """What is tried to find a run's batch size.
+
+    Args:
+        topology: the one of its suite with the most devices.
+    """
+    limit = run.memory_limit
+    return run.model_copy(
+        update={
+            "suite": "largest",
+            "memory_limit": limit if limit is None else limit * SHARE // 100,
+            "topology": topology,
+            "repeat": 1,
+            "seed": 1,
+            "iterations": ITERATIONS,
+            # Runs, too, go on for some time without a look at the loss, which frees memory.
+            "print_every": ITERATIONS,
+        }
+    )
+
+
+def models_of(found: tuple[Any, ...]) -> tuple[str, ...]:
+    """GPUs by their models and memory, in their order."""
+    return tuple(f"{gpu.name}, {gpu.memory_bytes} bytes" for gpu in found)
 
 
 @cache

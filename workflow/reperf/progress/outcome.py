@@ -1,4 +1,4 @@
-"""What came of a job: a run's throughput or status, and the reason why a job failed."""
+"""What came of a job: a run's throughput or status, or why it failed, in lines for people."""
 
 import json
 from functools import cache
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 from reperf.errors import ReperfError
 from reperf.layout import SUITE_PLAN
 from reperf.plans.plan_files import SuitePlan
-from reperf.progress.phrases import duration, one_line
 from reperf.records.run_record import LARGEST_RECORD
+from reperf.text import printable
 
 if TYPE_CHECKING:
     from reperf.measuring.measure import Method
 
+LONGEST = 1000
+"""Characters of a line; the log holds longer ones."""
 _TAIL = 64 * 1024
 
 State = tuple[int, int] | None
@@ -31,11 +33,11 @@ def of_run(record: Path, log: Path) -> tuple[bool, str]:
     """
     try:
         with record.open(encoding="utf-8") as stream:
-            said = json.loads(stream.read(LARGEST_RECORD))
-        status, reason, seconds = said["status"], said["reason"], float(said["seconds"])
+            content = json.loads(stream.read(LARGEST_RECORD))
+        status, reason, seconds = content["status"], content["reason"], float(content["seconds"])
         took = f" ({duration(seconds)})" if seconds else ""
         if status == "ok":
-            gave, good = _throughput(log, _method(said["run"]["suite"]))
+            gave, good = _throughput(log, _method(content["run"]["suite"]))
             return good, gave + took
         return status in ("oom", "unsupported"), one_line(f"{status}: {reason}") + took
     except (ReperfError, OSError, ValueError, TypeError, KeyError, RecursionError) as error:
@@ -56,22 +58,22 @@ def _throughput(log: Path, method: "Method") -> tuple[str, bool]:
     from reperf.measuring.measure import measure_log  # noqa: PLC0415
 
     with log.open("rb") as stream:
-        found = [one for one, *_ in measure_log(str(log), stream, method, mllog.FORMAT)]
-    if len(found) != 1:
-        return f"no throughput: {len(found)} runs are in its log", False
-    (one,) = found
-    if one.throughput is None:
-        return one_line(f"no throughput: {one.reason}"), False
-    return f"{one.throughput:,.2f} {one.unit}", True
+        measured = [*measure_log(str(log), stream, method, mllog.FORMAT)]
+    if len(measured) != 1:
+        return f"no throughput: {len(measured)} runs are in its log", False
+    ((result, *_),) = measured
+    if result.throughput is None:
+        return one_line(f"no throughput: {result.reason}"), False
+    return f"{result.throughput:,.2f} {result.unit}", True
 
 
 def state_of(file: Path) -> State:
     """A file's State, to see later whether it was written again; None if there is no file."""
     try:
-        found = file.stat()
+        status = file.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size
+    return status.st_mtime_ns, status.st_size
 
 
 def reason_in(log: Path, before: State) -> str:
@@ -87,8 +89,8 @@ def reason_in(log: Path, before: State) -> str:
     if state_of(log) in (None, before):
         return ""
     lines = tail(log)
-    said = [line for line in lines if line.startswith("reperf: ")]
-    return one_line((said or lines or [""])[-1].removeprefix("reperf: "))
+    for_people = [line for line in lines if line.startswith("reperf: ")]
+    return one_line((for_people or lines or [""])[-1].removeprefix("reperf: "))
 
 
 def tail(log: Path) -> list[str]:
@@ -101,3 +103,26 @@ def tail(log: Path) -> list[str]:
     except OSError:
         return []
     return [line for line in text.splitlines() if line.strip()]
+
+
+def duration(seconds: float) -> str:
+    """A time as you would say it: "3.2 s", "45 s", "12 min", "1 h 20 min"."""
+    if round(seconds, 1) < 10:
+        return f"{seconds:.1f} s"
+    if round(seconds) < 100:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 100:
+        return f"{minutes} min"
+    return f"{minutes // 60} h" + (f" {minutes % 60} min" if minutes % 60 else "")
+
+
+def about(seconds: float) -> str:
+    """A time that is known no better than to the second."""
+    return duration(seconds) if seconds >= 10 else f"{max(1, round(seconds))} s"
+
+
+def one_line(text: str) -> str:
+    """The text as one printable line, cut if it is longer than LONGEST."""
+    line = printable(" ".join(text.split()))
+    return line if len(line) <= LONGEST else f"{line[:LONGEST]} .."

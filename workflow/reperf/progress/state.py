@@ -7,9 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from reperf.layout import RUN_LOG, RUN_RECORD
-from reperf.progress.outcome import State, of_run, reason_in, state_of, tail
-from reperf.progress.pace import Pace
-from reperf.progress.phrases import about, one_line
+from reperf.progress.outcome import State, about, of_run, one_line, reason_in, state_of, tail
 from reperf.text import count
 
 RUN = "train"
@@ -39,6 +37,47 @@ class Job:
     @property
     def is_run(self) -> bool:
         return self.rule == RUN
+
+
+class Pace:
+    """How long the remaining runs take: the time with a run in progress, by the runs that ended.
+
+    That works for runs one after the other and for many at once in a queue: what counts is how
+    often one ends. Time to build environments between runs does not count.
+    """
+
+    def __init__(self) -> None:
+        self._since: float | None = None
+        self._busy = 0.0
+        self._busy_at_last_end = 0.0
+        self._running = 0
+        self._ended = 0
+
+    def started(self, now: float) -> None:
+        """A run has begun at `now`, in seconds."""
+        if self._running == 0:
+            self._since = now
+        self._running += 1
+
+    def ended(self, now: float, *, counts: bool = True) -> None:
+        """A run has ended; one that is tried again does not count."""
+        self._running -= 1
+        if counts:
+            self._ended += 1
+            self._busy_at_last_end = self._busy_until(now)
+        if self._running == 0:
+            self._busy, self._since = self._busy_until(now), None
+
+    def left(self, runs: int, now: float) -> float | None:
+        """Seconds that so many runs will take; None before the first one has ended."""
+        if not self._ended:
+            return None
+        each = self._busy_at_last_end / self._ended
+        since_last_end = self._busy_until(now) - self._busy_at_last_end
+        return max(0.0, each * runs - since_last_end)
+
+    def _busy_until(self, now: float) -> float:
+        return self._busy + (now - self._since if self._since is not None else 0.0)
 
 
 class Progress:
@@ -126,8 +165,8 @@ class Progress:
             by_slurm: how Slurm ended it, if it was Slurm.
         """
         job = self._leave(number)
-        own = Path(logs[0]) if logs else None
-        reason = reason_in(own, job.log_before) if own and job else ""
+        log = Path(logs[0]) if logs else None
+        reason = reason_in(log, job.log_before) if log and job else ""
         reason = reason or one_line(message)
         reason = "; ".join(filter(None, (one_line(by_slurm), reason))) or "it gave no reason"
         named = rule
@@ -161,8 +200,8 @@ class Progress:
         """How far a step has got, by the last line of its log."""
         if job.is_run or job.log is None or state_of(job.log) in (None, job.log_before):
             return ""
-        said = tail(job.log)[-1:]
-        return f"{one_line(said[0])}; " if said else ""
+        last = tail(job.log)[-1:]
+        return f"{one_line(last[0])}; " if last else ""
 
     def _named(self, job: Job) -> str:
         return f"run {self.ended + 1} of {self.runs}: {job.title}" if job.is_run else job.title

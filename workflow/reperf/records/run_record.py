@@ -165,9 +165,6 @@ class BatchTrial(BaseModel):
     status: Status = Field(description="ok: it trains")
     reason: str = ""
     peak_memory_bytes: tuple[int, ...] = Field((), description="per device, as the trainer said")
-    memory_limit: int | None = Field(
-        None, description="bytes, of a trial that shows what crashed another; None: the search's"
-    )
     log: str = Field(description="its path; its record lies beside it")
     log_sha256: str
 
@@ -190,11 +187,6 @@ class LargestBatch(Sealed):
     trainer: str = Field(description="SHA-256 of all that decides how the system trains")
     image: str | None = Field(description="the digest of the image that it trained in")
     gpus: tuple[str, ...] = Field((), description="the models of the GPUs that the first rank saw")
-
-    @property
-    def last(self) -> BatchTrial:
-        """The last trial with the memory that there is."""
-        return [trial for trial in self.trials if trial.memory_limit is None][-1]
 
 
 PeakMemory = Literal["allocated", "in use", "resident", "address space"]

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from reperf.drawing.findings import Entry, Row
+from reperf.drawing.panels import Entry, Row
 from reperf.layout import RUN_RECORD
 from reperf.printed import ABSENT
 from reperf.records.cell_key import differing

@@ -15,7 +15,15 @@ import pandas as pd
 
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
-from reperf.drawing.findings import (
+from reperf.drawing.labels import (
+    MOST_HOSTS,
+    repeats_of,
+    series_of,
+    system_title,
+    title_of,
+    unit_of,
+)
+from reperf.drawing.panels import (
     BESIDE,
     BOUND_BY_LOADER,
     UNUSABLE,
@@ -25,14 +33,6 @@ from reperf.drawing.findings import (
     cell_of,
     finding,
     panels,
-)
-from reperf.drawing.labels import (
-    MOST_HOSTS,
-    repeats_of,
-    series_of,
-    system_title,
-    title_of,
-    unit_of,
 )
 from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS

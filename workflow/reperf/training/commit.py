@@ -26,25 +26,26 @@ def checked_out_commit(root: Path) -> tuple[str | None, bool | None]:
         The commit, and whether files differ; None and None without such a repository or git.
     """
     # The caller may be working in another repository and have told git so, as a hook does.
-    own = {
+    environment = {
         name: value
         for name, value in os.environ.items()
         if not name.startswith("GIT_") or name.startswith("GIT_CONFIG")
     }
     # Looking must not write: neither to the index nor by starting a watcher.
-    own["GIT_OPTIONAL_LOCKS"] = "0"
+    environment["GIT_OPTIONAL_LOCKS"] = "0"
     git = ["git", "-C", str(root), "-c", "core.fsmonitor=false"]
     # reperf's code runs here already, so it does not matter who owns the files.
     git += ["-c", f"safe.directory={root}"]
 
-    said = answer_of([*git, "rev-parse", "--show-toplevel", "HEAD", "HEAD:workflow/reperf"], own)
-    if said is None:
+    look = [*git, "rev-parse", "--show-toplevel", "HEAD", "HEAD:workflow/reperf"]
+    answer = answer_of(look, environment)
+    if answer is None:
         return None, None
-    top, commit, _ = said.rstrip("\n").rsplit("\n", 2)
+    top, commit, _ = answer.rstrip("\n").rsplit("\n", 2)
     if Path(top).resolve() != root:
         return None, None
-    changed = answer_of([*git, "status", "--porcelain", "--untracked-files=no"], own)
+    changed = answer_of([*git, "status", "--porcelain", "--untracked-files=no"], environment)
     # New files count even where the user's git ignores them.
     left_out = [f"--exclude={pattern}" for pattern in _BUILT]
-    new = answer_of([*git, "ls-files", "--others", *left_out, "--", *_DECIDES_RUNS], own)
+    new = answer_of([*git, "ls-files", "--others", *left_out, "--", *_DECIDES_RUNS], environment)
     return commit, changed != "" or new != ""

@@ -14,9 +14,10 @@ search, in whichever suites they are.
 import shutil
 import time
 from collections.abc import Callable
+from fractions import Fraction
+from math import isqrt
 from pathlib import Path
-
-import psutil
+from typing import NamedTuple
 
 from reperf.config import Run
 from reperf.config.words import MOST_SAMPLES
@@ -24,12 +25,9 @@ from reperf.errors import ReperfError
 from reperf.layout import BATCH_RECORD, RUN_LOG, RUN_RECORD
 from reperf.logs.events import is_number
 from reperf.logs.formats import mllog
-from reperf.plans.batch_search import TIME_LIMITS, models_of
-from reperf.plans.run_plan import RunPlan, plan_run
-from reperf.printed import gibibytes
+from reperf.plans.run_plan import TIME_LIMITS, RunPlan, models_of, plan_run
 from reperf.records.run_record import FINAL, BatchTrial, LargestBatch, RunRecord
 from reperf.training.places import Place
-from reperf.training.search import Tried, largest
 from reperf.training.train import last_lines, try_once
 from reperf.values import Status
 
@@ -37,22 +35,24 @@ TRIALS = "trials"
 CONFIRMATIONS = 2
 """Trials of the number that was found, beyond the one that found it: close to the limit chance has
 its part, in where a process's memory lies or in what kernels a library picks."""
-MORE_MEMORY = 4
-"""Times the memory limit, for a batch that crashes within it. No batch is tried that is larger than
-four times one that trains, unless it is predicted to fit: it needs no more, if it lacks memory."""
+SECOND = 4
+"""The second batch, in multiples: far enough from the first for a slope, and still small."""
+MOST_PREDICTIONS = 6
+"""How many trials follow predictions before halves take over."""
+GROWTH = 50
+"""A prediction stands on two batches that differ by a 50th of the memory, or more."""
+
+
+class Tried(NamedTuple):
+    """What became of a batch."""
+
+    trains: bool
+    peak: int | None = None
+    """The most memory that a device used, in bytes; None if that is not known."""
 
 
 class _NotFound(Exception):
-    """A trial says nothing about memory.
-
-    Args:
-        record: the trial's.
-        reason: what it says, one line.
-    """
-
-    def __init__(self, record: RunRecord, reason: str) -> None:
-        super().__init__(reason)
-        self.record = record
+    """The last trial says nothing about memory; the text says, in one line, what it says."""
 
 
 def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, last: bool = True) -> None:
@@ -82,8 +82,8 @@ def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, last: bo
             batch, status = multiple, "oom"
             reason = f"not even {multiple} samples per device fit: {trials.full}"
     except _NotFound as error:
-        batch, status = error.record.run.samples_per_device, error.record.status
-        reason = str(error)
+        last_one = trials.records[-1]
+        batch, status, reason = last_one.run.samples_per_device, last_one.status, str(error)
     if status not in FINAL and not last:
         raise ReperfError(f"{folder}: {status}: {reason}; it is searched for again")
     first = trials.records[0]
@@ -94,7 +94,15 @@ def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, last: bo
         multiple=multiple,
         memory_bytes=memory,
         trials=tuple(
-            _told(run, *trial) for trial in zip(trials.records, trials.folders, strict=True)
+            BatchTrial(
+                batch_size=record.run.batch_size,
+                status=record.status,
+                reason=record.reason,
+                peak_memory_bytes=record.peak_memory_bytes,
+                log=f"{folder}/{TRIALS}/{number}/{RUN_LOG}",
+                log_sha256=record.log_sha256,
+            )
+            for number, record in enumerate(trials.records, start=1)
         ),
         run=run.model_dump(mode="json", exclude={"batch_size", "suite", "repeat"}),
         plan=plan.digest,
@@ -114,33 +122,32 @@ class _Trials:
         self._ends = time.monotonic() + TIME_LIMITS * self._limit
         self.full = ""  # why the last batch that did not fit did not
         self.records: list[RunRecord] = []
-        self.folders: list[Path] = []
         self._known: dict[int, Tried] = {}
 
     def attempt(self, batch: int) -> Tried:
         """Try a batch size.
 
         A framework may crash rather than say that memory is full. A batch that does so twice lacks
-        memory if it trains with more; where there is no more, as on a GPU, if a smaller one trains.
+        memory if a smaller one trains.
 
         Raises:
             _NotFound: the trial ended in a way that has nothing to do with its size.
         """
-        if batch in self._known:
-            return self._known[batch]
+        if batch not in self._known:
+            self._known[batch] = self._attempt(batch)
+        return self._known[batch]
+
+    def _attempt(self, batch: int) -> Tried:
         run = self._plan.run.with_batch(batch)
         record = self._run(run)
-        smaller = any(tried.trains and size < batch for size, tried in self._known.items())
-        if record.status == "failed" and (smaller or run.memory_limit is not None):
+        if record.status == "failed":
             record = self._run(run)
+        smaller = any(tried.trains and size < batch for size, tried in self._known.items())
+        if record.status not in ("ok", "oom") and not (record.status == "failed" and smaller):
+            raise _NotFound(self._why_not_found(record))
         self.full = record.reason
-        if record.status == "failed" and run.memory_limit is not None:
-            self.full += "; " + self._with_more_memory(record)
-        elif record.status not in ("ok", "oom") and not (record.status == "failed" and smaller):
-            raise self._not_found(record, record.reason)
         trains = record.status == "ok"
-        self._known[batch] = Tried(trains, max(record.peak_memory_bytes, default=None))
-        return self._known[batch]
+        return Tried(trains, max(record.peak_memory_bytes, default=None))
 
     def confirm(self, batch: int) -> bool:
         """Whether a batch size trains each time.
@@ -148,38 +155,17 @@ class _Trials:
         Raises:
             _NotFound: as `attempt` does.
         """
-        if not self.attempt(batch).trains:
-            return False
-        for _ in range(CONFIRMATIONS):
-            del self._known[batch]
-            if not self.attempt(batch).trains:
-                return False
-        return True
+        confirmed = (self._attempt(batch).trains for _ in range(CONFIRMATIONS))
+        return self.attempt(batch).trains and all(confirmed)
 
-    def _with_more_memory(self, crashed: RunRecord) -> str:
-        """What shows that a batch crashed for lack of memory.
-
-        Raises:
-            _NotFound: nothing does.
-        """
-        run, log = crashed.run, self.folders[-1] / RUN_LOG
-        assert run.memory_limit is not None
-        free = psutil.virtual_memory().available // run.devices_per_node
-        limit = min(MORE_MEMORY * run.memory_limit, free)
-        said = f"{crashed.reason}; its log ends with: {last_lines(log) or 'nothing'}"
-        if limit <= run.memory_limit:
-            raise self._not_found(crashed, f"{said}; there is no more memory to try it with")
-        more = self._run(run.model_copy(update={"memory_limit": limit}))
-        if more.status not in ("ok", "oom"):
-            also = f"with {gibibytes(limit)}, too, it does not train: {more.reason}"
-            raise self._not_found(crashed, f"{said}; {also}")
-        return f"with {gibibytes(limit)} it comes further"
-
-    def _not_found(self, record: RunRecord, reason: str) -> _NotFound:
+    def _why_not_found(self, record: RunRecord) -> str:
+        reason = f"the trial of {record.run.batch_size} samples per device: {record.reason}"
         if record.status == "timeout" and time.monotonic() > self._ends:
             reason += f"; the search may take {TIME_LIMITS} time limits of {self._limit:g} s"
-        tried = f"the trial of {record.run.batch_size} samples per device"
-        return _NotFound(record, f"{tried}: {reason}")
+        if record.status == "failed":
+            log = self._folder / TRIALS / str(len(self.records)) / RUN_LOG
+            reason += f"; its log ends with: {last_lines(log) or 'nothing'}"
+        return reason
 
     def _run(self, run: Run) -> RunRecord:
         folder = self._folder / TRIALS / str(len(self.records) + 1)
@@ -203,7 +189,6 @@ class _Trials:
             record = record.model_copy(update={"status": "oom", "reason": why})
             record.write(folder / RUN_RECORD)
         self.records.append(record)
-        self.folders.append(folder)
         return record
 
 
@@ -212,8 +197,8 @@ def _memory_was_full(log: Path) -> str:
 
     A GPU whose memory is full in each iteration trains more slowly than with a smaller batch.
     """
-    said = mllog.read_facts(log).get("allocation_retries")
-    retries = max(filter(is_number, said if isinstance(said, list) else ()), default=0)
+    counts = mllog.read_facts(log).get("allocation_retries")
+    retries = max(filter(is_number, counts if isinstance(counts, list) else ()), default=0)
     if not retries:
         return ""
     return f"it trains, but a device's memory was full {retries:g} times, and was taken anew"
@@ -227,14 +212,73 @@ def memory_of(record: RunRecord) -> int | None:
     return min(sizes, default=None)
 
 
-def _told(asked: Run, record: RunRecord, folder: Path) -> BatchTrial:
-    more = record.run.memory_limit != asked.memory_limit
-    return BatchTrial(
-        batch_size=record.run.batch_size,
-        status=record.status,
-        reason=record.reason,
-        peak_memory_bytes=record.peak_memory_bytes,
-        memory_limit=record.run.memory_limit if more else None,
-        log=str(folder / RUN_LOG),
-        log_sha256=record.log_sha256,
-    )
+def largest(
+    attempt: Callable[[int], Tried], *, multiple: int, memory: int | None, most: int
+) -> int | None:
+    """The largest multiple that trains, if no batch trains that is larger than one that does not.
+
+    Memory is a fixed part and so much for each sample. Two small batches therefore predict the
+    largest one, as soon as they differ by enough; the prediction and its successor, tried, confirm
+    it. Where memory is less regular than that, or nobody knows how much there is, the search goes
+    on from there: in steps that double, then by halves. The next multiple of what it returns has
+    not trained.
+
+    Args:
+        attempt: tries a batch size, in samples; called once for each.
+        multiple: the smallest batch size, and what all others are multiples of.
+        memory: the bytes that a device has; None: not known.
+        most: no larger batch is tried.
+
+    Returns:
+        The batch size; None if not even the smallest trains.
+    """
+    most -= most % multiple
+    first = attempt(multiple)
+    if not first.trains:
+        return None
+    peaks = {multiple: first.peak}
+    low, high = multiple, most + multiple  # it trains, it does not
+    step, predictions = multiple, 0
+    while high - low > multiple:
+        batch = _predicted(peaks, multiple, memory)
+        if batch is None or predictions == MOST_PREDICTIONS:
+            half = _between(low, high) // multiple * multiple
+            batch = half if high <= most else SECOND * low
+        else:
+            predictions += 1
+            if not low < batch < high:  # it was wrong: away from what it said, in growing steps
+                batch = low + step if batch <= low else high - step
+                step *= 2
+        batch = min(max(batch, low + multiple), high - multiple)
+        tried = attempt(batch)
+        if tried.trains:
+            low, peaks[batch] = batch, tried.peak
+        else:
+            high = batch
+    return low
+
+
+def _between(low: int, high: int) -> int:
+    """Half way between two batches, or by their magnitudes, if these are far apart."""
+    return (low + high) // 2 if high <= SECOND * low else isqrt(low * high)
+
+
+def _predicted(peaks: dict[int, int | None], multiple: int, memory: int | None) -> int | None:
+    """The largest batch by the line through two that train; None if they give none.
+
+    Args:
+        peaks: batch size -> bytes, of those that train.
+    """
+    last = max(peaks)
+    # Neighbours differ by little more than chance, and so do batches that fit into what a framework
+    # takes for itself.
+    first = max((batch for batch in peaks if 2 * batch <= last), default=min(peaks))
+    low, high = peaks[first], peaks[last]
+    if memory is None or low is None or high is None:
+        return None
+    growth = high - low
+    if growth <= 0 or GROWTH * growth < memory:
+        return None
+    slope = Fraction(growth, last - first)
+    more = (memory - high) // slope
+    return (last + more) // multiple * multiple

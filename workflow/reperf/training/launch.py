@@ -46,6 +46,8 @@ class Command:
 
     words: Sequence[str]
     environment: Mapping[str, str]
+    clean_up: Sequence[str] = ()
+    """What removes its container once all processes here were killed; empty without one."""
 
 
 @dataclass
@@ -110,12 +112,12 @@ class _Listener:
         heard, most, rank, iteration, quiet = self.heard, self.world_size, None, None, None
         if line.startswith(STEP_MARK):
             rank, iteration = _step_of(line)
-        elif found := _RANK_LINE.search(line):
-            if found[1] == b"server":
+        elif match := _RANK_LINE.search(line):
+            if match[1] == b"server":
                 heard, most = self.servers_heard, self.servers
-            rank = int(found[2])
-            iteration, quiet = (int(one) if one else None for one in (found[3], found[5]))
-            if found[4] and heard is self.heard:
+            rank = int(match[2])
+            iteration, quiet = (int(digits) if digits else None for digits in (match[3], match[5]))
+            if match[4] and heard is self.heard:
                 self.done.add(rank)
         if rank is None or rank >= most:
             return
@@ -146,8 +148,8 @@ class _Listener:
 
 def _step_of(line: bytes) -> tuple[int, int | None]:
     """The rank and the iteration of a step line; rank 0 and None if it does not say them."""
-    found = events.EVENT.match(line)
-    event = events.read_event(found) if found else {}
+    match = events.EVENT.match(line)
+    event = events.read_event(match) if match else {}
     value, metadata = event.get("value"), event.get("metadata")
     iteration = value.get("iteration") if isinstance(value, dict) else None
     rank = metadata.get("rank", 0) if isinstance(metadata, dict) else 0
@@ -216,7 +218,8 @@ def launch(
             if beside is not None and outcome.exit_code and outcome.servers_ended is None:
                 outcome.servers_ended = beside.ended(max(_SECONDS_TO_SEE, seconds_to_end / 4))
         finally:
-            alive = [one for one in (running, beside) if one and one.ended() is None]
+            both = [command for command in (running, beside) if command]
+            alive = [command for command in both if command.ended() is None]
             only_servers = running and outcome.exit_code is not None and alive == [beside]
             if running and only_servers:
                 # What servers say of their end comes after all that the trainers have said.
@@ -224,8 +227,8 @@ def launch(
             if seconds_to_end or only_servers:
                 _end_all(alive, seconds_to_end or _SECONDS_TO_END_SERVERS)
             kill_descendants()
-            for one in filter(None, (running, beside)):
-                one.ear.join(timeout=10)
+            for command in both:
+                command.ear.join(timeout=10)
     outcome.seconds = time.monotonic() - started
     outcome.out_of_memory_kills = _out_of_memory_kills() - kills
     outcome.last_heard = tuple(last for _, last in sorted(listener.heard.items()))
@@ -252,8 +255,8 @@ class _Running:
             start_new_session=True,
         )
         assert self._process.stdout
-        said = lines(pieces(self._process.stdout))
-        self.ear = threading.Thread(target=listener.listen, args=(said,), daemon=True)
+        printed = lines(pieces(self._process.stdout))
+        self.ear = threading.Thread(target=listener.listen, args=(printed,), daemon=True)
         self.ear.start()
 
     def ended(self, seconds: float = 0) -> int | None:
@@ -268,11 +271,11 @@ class _Running:
 
 def _end_all(commands: Sequence[_Running], seconds: float) -> None:
     """Ask commands to end all that they have started, and give them so long."""
-    for one in commands:
-        one.ask_to_end()
+    for command in commands:
+        command.ask_to_end()
     latest = time.monotonic() + seconds
-    for one in commands:
-        one.ended(max(0.0, latest - time.monotonic()))
+    for command in commands:
+        command.ended(max(0.0, latest - time.monotonic()))
 
 
 def _is_over(outcome: Outcome, listener: _Listener, log: Path, latest: float) -> bool:

@@ -10,8 +10,8 @@ import resource
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from pathlib import Path
 
+import psutil
 import pynvml
 
 from reperf.machine import gpu_handles
@@ -19,30 +19,24 @@ from reperf.records.run_record import Load
 from reperf.training.telemetry import handle_of
 
 SECONDS_BEFORE = 0.5
-_BUSY = (1, 2, 3, 6, 7, 8)
-"""Words of a CPU's line in /proc/stat: user, nice, system, irq, softirq, and steal, which is what
-other guests of the same host took."""
+_BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
+"""What a CPU does; "steal" is what other guests of the same host took."""
 
 
 class Watch:
-    """Watches this machine's CPUs.
+    """Watches the CPUs of this machine that this process may use.
 
     Args:
         used: the numbers or UUIDs of the GPUs that the run will have.
-        statistics: the kernel's file of what each CPU has done.
         pause: waits for so many seconds.
     """
 
     def __init__(
-        self,
-        used: Sequence[str] = (),
-        statistics: Path = Path("/proc/stat"),
-        pause: Callable[[float], None] = time.sleep,
+        self, used: Sequence[str] = (), pause: Callable[[float], None] = time.sleep
     ) -> None:
-        self._statistics = statistics
-        begun = self._now()
+        begun = _now()
         pause(SECONDS_BEFORE)
-        self._begun = self._now()
+        self._begun = _now()
         before = _share_of_others(begun, self._begun)
         self._load = Load(
             average=os.getloadavg()[0], before=before, gpu_processes=_processes_on(used)
@@ -55,31 +49,25 @@ class Watch:
             ours: whether all that the run started were descendants of this process; if not, nobody
                 can tell its work from that of others.
         """
-        during = _share_of_others(self._begun, self._now()) if ours else None
+        during = _share_of_others(self._begun, _now()) if ours else None
         return self._load.model_copy(update={"during": during})
 
-    def _now(self) -> tuple[float, float, float] | None:
-        """Seconds that the CPUs were busy, that our processes took of these, and that they had.
 
-        None where the kernel does not say.
-        """
-        try:
-            may = os.sched_getaffinity(0)
-            lines = [line.split() for line in self._statistics.read_text("ascii").splitlines()]
-            cpus = [words for words in lines if _number(words) in may]
-            ticks = sum(int(words[at]) for words in cpus for at in _BUSY)
-        except (AttributeError, OSError, ValueError, IndexError):  # the first: not on Linux
-            return None
-        busy = ticks / os.sysconf("SC_CLK_TCK")
-        own = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-        ours = sum(one.ru_utime + one.ru_stime for one in own)
-        return (busy, ours, time.monotonic() * len(cpus)) if busy else None
+def _now() -> tuple[float, float, float] | None:
+    """Seconds that the CPUs were busy, that our processes took of these, and that they had.
 
-
-def _number(words: Sequence[str]) -> int | None:
-    """The number of the CPU that a line of /proc/stat is of; None: of none, or of all."""
-    named = words[0].removeprefix("cpu") if words else ""
-    return int(named) if named.isdecimal() else None
+    None where the kernel does not say.
+    """
+    try:
+        every = psutil.cpu_times(percpu=True)
+        cpus = [every[number] for number in os.sched_getaffinity(0)]
+        busy = sum(getattr(cpu, kind) for cpu in cpus for kind in _BUSY)
+    # Not on Linux; or some CPU is switched off, so that places in the list are no numbers.
+    except (AttributeError, IndexError, OSError):
+        return None
+    usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    ours = sum(used.ru_utime + used.ru_stime for used in usages)
+    return (busy, ours, time.monotonic() * len(cpus)) if busy else None
 
 
 def _share_of_others(

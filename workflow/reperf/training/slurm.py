@@ -7,14 +7,14 @@ import shutil
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import psutil
 
-from reperf.config import Report, topology_shape
+from reperf.config import Report, Suite, topology_shape
 from reperf.errors import ReperfError
 from reperf.programs import ended
 from reperf.text import printable
@@ -92,7 +92,7 @@ def resources_of_job(
         values = {value_of(plan) for plan in plans}
         return values.pop() if len(values) == 1 else lambda wildcards: value_of(plan_of(wildcards))
 
-    asked = {
+    resources = {
         "tasks": of_each(lambda plan: plan.run.nodes),
         "cpus_per_task": of_each(cpus),
         "sbatch_options": of_each(options),
@@ -101,7 +101,7 @@ def resources_of_job(
         "slurm_partition": cluster.partition,
         "slurm_account": cluster.account,
     }
-    return {name: value for name, value in asked.items() if value is not None}
+    return {name: value for name, value in resources.items() if value is not None}
 
 
 def check_commands() -> None:
@@ -121,15 +121,21 @@ def check_commands() -> None:
 def ready_cluster(report: Report) -> None:
     """Check what jobs ask of the cluster, and cancel those that a killed workflow has left.
 
+    This workflow must hold the folder, or a live workflow's jobs would be cancelled as well.
+
     Args:
-        report: on this machine, there is nothing to do.
+        report: without a cluster, there is nothing to do.
 
     Raises:
         ReperfError: as `check_cluster` does.
     """
     if report.cluster:
         check_cluster(report)
-        cancel_left_over(Path.cwd())
+        if jobs := cancel_jobs(Path.cwd()):
+            named = " ".join(jobs)
+            print(f"reperf: cancelling the jobs of a killed workflow: {named}", file=sys.stderr)
+        while _jobs_of(Path.cwd()):
+            time.sleep(1)
 
 
 def check_cluster(report: Report) -> None:
@@ -141,9 +147,9 @@ def check_cluster(report: Report) -> None:
     """
     check_commands()
     _check_folder(Path.cwd())
-    nodes = ask("sinfo", "--Node", "--format=%P|%c|%G|%N|%T")
-    partitions = list(dict.fromkeys(name.rstrip("*") for name, *_ in nodes))
-    default = next((name.rstrip("*") for name, *_ in nodes if name.endswith("*")), None)
+    known = ask("sinfo", "--Node", "--format=%P|%c|%G|%N|%T")
+    partitions = list(dict.fromkeys(name.rstrip("*") for name, *_ in known))
+    default = next((name.rstrip("*") for name, *_ in known if name.endswith("*")), None)
     assert report.cluster
     partition = report.cluster.partition or default
     if partition not in partitions:
@@ -151,49 +157,42 @@ def check_cluster(report: Report) -> None:
             f"cluster.partition: {partition or 'left out, and there is no default'}; "
             f"allowed: {', '.join(partitions)}"
         )
-    nodes = [node for node in nodes if node[0].rstrip("*") == partition]
+    nodes = [
+        _Node(name, state, int(cpus.rstrip("+")), gpus_of(resources))
+        for of, cpus, resources, name, state in known
+        if of.rstrip("*") == partition
+    ]
     for part in report.of_each_device():
-        there = [
-            _Node(
-                name,
-                state,
-                gpus_of(resources)
-                if part.device == "cuda"
-                else int(cpus.rstrip("+")) // report.threads_per_device,
-            )
-            for _, cpus, resources, name, state in nodes
-        ]
-        _check_topologies(part, partition, [node.devices for node in there])
-        _check_servers(part, partition, [int(cpus.rstrip("+")) for _, cpus, *_ in nodes])
-        if waiting := _must_wait(part, there):
+        devices = {
+            node: node.gpus if part.device == "cuda" else node.cpus // report.threads_per_device
+            for node in nodes
+        }
+        _check_topologies(part, partition, list(devices.values()))
+        _check_servers(part, partition, [node.cpus for node in nodes])
+        if waiting := _must_wait(part, devices):
             print(printable(f"reperf: {waiting}"), file=sys.stderr)
 
 
 class _Node(NamedTuple):
     name: str
     state: str
-    devices: int
+    cpus: int
+    gpus: int
 
 
-def _must_wait(report: Report, nodes: list[_Node]) -> str:
+def _must_wait(report: Report, devices: Mapping[_Node, int]) -> str:
     """Which topologies cannot start now, and for which nodes they wait, in one line; "" if all can.
 
     They are not refused: nodes come back, and their runs may have ended.
     """
-    out = [node for node in nodes if _OUT_OF_USE.match(node.state)]
-    usable = [node.devices for node in nodes if node not in out]
-    asked = dict.fromkeys(one for suite in report.suites for one in suite.topologies_of_runs)
-    too_large = [
-        one
-        for one in asked
-        if sum(size >= topology_shape(one)[1] for size in usable) < topology_shape(one)[0]
-    ]
+    out = [node for node in devices if _OUT_OF_USE.match(node.state)]
+    usable = [number for node, number in devices.items() if node not in out]
+    too_large = [topology for _, topology in _that_cannot_start(report, usable)]
     if not too_large:
         return ""
+    waiting = ", ".join(dict.fromkeys(too_large))
     states = ", ".join(f"{node.name} ({node.state})" for node in out)
-    return (
-        f"runs on {', '.join(too_large)} wait until nodes are back that Slurm cannot use: {states}"
-    )
+    return f"runs on {waiting} wait until nodes are back that Slurm cannot use: {states}"
 
 
 def gpus_of(resources: str) -> int:
@@ -201,25 +200,32 @@ def gpus_of(resources: str) -> int:
     return sum(map(int, re.findall(r"(?:^|,)gpu(?::[^:,()]+)?:(\d+)", resources)))
 
 
-def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
-    """Refuse a topology that nodes of these sizes, in devices, cannot hold."""
+def _that_cannot_start(report: Report, sizes: list[int]) -> Iterator[tuple[Suite, str]]:
+    """The topologies of suites that nodes of these sizes, in devices, cannot hold."""
     for suite in report.suites:
         for topology in suite.topologies_of_runs:
             nodes, devices = topology_shape(topology)
-            enough = sum(size >= devices for size in sizes)
-            if enough < nodes:
-                most = min(devices, max(sizes))
-                raise ReperfError(
-                    f"suite {suite.name}: topology {topology} is too large: {enough} of "
-                    f"{len(sizes)} nodes of partition {partition} have {devices} devices or more; "
-                    f"allowed: at most {sum(size >= most for size in sizes)}n{most}g"
-                )
+            if sum(size >= devices for size in sizes) < nodes:
+                yield suite, topology
+
+
+def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
+    """Refuse a topology that nodes of these sizes, in devices, cannot hold."""
+    for suite, topology in _that_cannot_start(report, sizes):
+        devices = topology_shape(topology)[1]
+        most = min(devices, max(sizes))
+        raise ReperfError(
+            f"suite {suite.name}: topology {topology} is too large: "
+            f"{sum(size >= devices for size in sizes)} of {len(sizes)} nodes of partition "
+            f"{partition} have {devices} devices or more; "
+            f"allowed: at most {sum(size >= most for size in sizes)}n{most}g"
+        )
 
 
 def _check_servers(report: Report, partition: str, sizes: list[int]) -> None:
     """Refuse servers for which nodes of these sizes, in CPUs, have no room beside the trainers."""
-    with_servers = (one for one in report.suites if any(entry.servers for entry in one.entries))
-    for run in (run for suite in with_servers for run in report.runs(suite) if run.servers):
+    suites = [suite for suite in report.suites if any(entry.servers for entry in suite.entries)]
+    for run in (run for suite in suites for run in report.runs(suite) if run.servers):
         assert run.servers
         wanted = run.devices_per_node * report.cpus_per_device + run.servers.cpus
         enough = sum(size >= wanted for size in sizes)
@@ -264,12 +270,12 @@ def end_of_job(job: str) -> JobEnd:
     """
     try:
         ((line, *_),) = ask("scontrol", "--oneliner", "show", "job", job)
-        found = re.search(r" JobState=(\S+) Reason=(.*?) Dependency=", line)
-        state, reason = found.groups() if found else ("", "")
+        match = re.search(r" JobState=(\S+) Reason=(.*?) Dependency=", line)
+        state, reason = match.groups() if match else ("", "")
         code, nodes = (_word(name, line) for name in ("ExitCode", "NodeList"))
     except (ReperfError, ValueError):  # it forgets jobs; a database, if there is one, does not
-        asked = ("--allocations", "--noheader", "--parsable2", f"--jobs={job}")
-        lines = ask("sacct", *asked, "--format=State,ExitCode,NodeList,Reason")
+        options = ("--allocations", "--noheader", "--parsable2", f"--jobs={job}")
+        lines = ask("sacct", *options, "--format=State,ExitCode,NodeList,Reason")
         if not lines or len(lines[0]) < 4:
             raise ReperfError(f"Slurm: no job {job}") from None
         state, code, nodes, reason = lines[0][:4]
@@ -278,14 +284,14 @@ def end_of_job(job: str) -> JobEnd:
     parts += [f"exit code {code}"] * (code not in ("", "0:0"))
     on = f" on {nodes}" if nodes not in ("", "(null)", "None assigned") else ""
     lost = _out_of_use(nodes) if on else []
-    said = "; ".join([f"Slurm's job {job}{on}: {', '.join(parts)}", *lost])
-    return JobEnd(state.split()[0] if state else "", printable(said))
+    text = "; ".join([f"Slurm's job {job}{on}: {', '.join(parts)}", *lost])
+    return JobEnd(state.split()[0] if state else "", printable(text))
 
 
 def _word(name: str, line: str) -> str:
     """The value of a name in a line of scontrol; "" if it is not there."""
-    found = re.search(rf" {name}=(\S+)", line)
-    return found[1] if found else ""
+    match = re.search(rf" {name}=(\S+)", line)
+    return match[1] if match else ""
 
 
 def _out_of_use(nodes: str) -> list[str]:
@@ -311,8 +317,8 @@ def reasons_of_waiting(jobs: Collection[str]) -> Counter[str]:
     Raises:
         ReperfError: Slurm does not answer.
     """
-    own = f"--user={getpass.getuser()}"
-    waiting = ask("squeue", own, "--states=pending", "--format=%i|%r")
+    of_user = f"--user={getpass.getuser()}"
+    waiting = ask("squeue", of_user, "--states=pending", "--format=%i|%r")
     return Counter("|".join(why) for job, *why in waiting if job in jobs)
 
 
@@ -323,27 +329,14 @@ def status_command() -> str:
     return "sacct" if kept else "squeue"
 
 
-def cancel_left_over(folder: Path) -> None:
-    """Cancel the jobs that a killed workflow in this folder left behind, and wait for their end.
+def cancel_jobs(folder: Path) -> list[str]:
+    """Cancel the jobs of workflows in a folder, and return their numbers.
 
-    The folder must be held by this workflow, or a live workflow's jobs would be cancelled as well.
-    """
-    if jobs := _jobs_of(folder):
-        print(
-            f"reperf: cancelling the jobs of a killed workflow: {' '.join(jobs)}", file=sys.stderr
-        )
-        ask("scancel", *jobs)
-    while _jobs_of(folder):
-        time.sleep(1)
-
-
-def cancel_forgotten(folder: Path) -> None:
-    """Cancel the jobs of this workflow, which ends, that Snakemake has not cancelled.
-
-    Where it is interrupted while it asks for the state of jobs, it cancels none of them.
+    Snakemake does not where it is interrupted while it asks for the state of jobs.
     """
     if jobs := _jobs_of(folder):
         ask("scancel", *jobs)
+    return jobs
 
 
 def _jobs_of(folder: Path) -> list[str]:

@@ -1,26 +1,27 @@
 """How a launcher is started: in its system's environment, or in a container of its image."""
 
 import os
+import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from hashlib import sha256
 from pathlib import Path
 from subprocess import TimeoutExpired
 
 from trainers.contract.compilers import COMPILED
 from trainers.contract.together import PARTING
 
-from reperf.builds import Build, ImageBuild, build_of
-from reperf.builds.built import RECORD, why_build
-from reperf.builds.starting import VISIBLE_GPUS, start_in, variables_inside
+from reperf.builds import RECORD, Build, ImageBuild, build_of, why_build
+from reperf.builds.engines import VISIBLE_GPUS, start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import THREADS, RunPlan
 from reperf.programs import ended
-from reperf.systems import MODULE_STARTER, TRAINERS
-from reperf.training.compiled import compiled_folder
+from reperf.systems import MODULE_STARTER, TRAINERS, load_systems
 from reperf.training.launch import Command, Outcome, launch
 from reperf.training.places import Place
+from reperf.training.tries import this_call
 
 # What srun itself needs; the image must see no more of this machine's environment.
 _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
@@ -30,6 +31,7 @@ _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
 _TF32_VARIABLES = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 _SECONDS_TO_REMOVE = 20.0
 """How long an engine may take to end and remove a container."""
+_COMPILED = Path(".cache/compiled")
 
 
 @dataclass(frozen=True)
@@ -40,18 +42,17 @@ class Start:
         trainers: the command that starts them.
         servers: that of the parameter servers; None: there are none.
         variables: those that are set for the trainers, as the run's record holds them.
-        clean_up: what removes containers after all processes here were killed.
-        seconds_to_end: how long a command needs, after SIGTERM, to end all that it has started.
     """
 
     trainers: Command
     servers: Command | None
     variables: Mapping[str, str]
-    clean_up: tuple[tuple[str, ...], ...] = ()
-    seconds_to_end: float = 0.0
 
     def launched(self, place: Place, run: Run, *, log: Path, time_limit: float) -> Outcome:
         """Start the launchers, wait for their end or end them, leave no container; see `launch`."""
+        both = [command for command in (self.trainers, self.servers) if command]
+        containers = [command for command in both if command.clean_up]
+        removed = _SECONDS_TO_REMOVE if containers else 0.0
         try:
             return launch(
                 self.trainers,
@@ -61,12 +62,12 @@ class Start:
                 world_size=run.world_size,
                 servers_in_all=run.servers_in_all,
                 lines=place.lines,
-                seconds_to_end=self.seconds_to_end,
+                seconds_to_end=max(place.seconds_to_end, removed),
             )
         finally:
-            for command in self.clean_up:
+            for command in containers:
                 with suppress(OSError, TimeoutExpired):
-                    ended(command, self.trainers.environment, _SECONDS_TO_REMOVE)
+                    ended(command.clean_up, command.environment, _SECONDS_TO_REMOVE)
 
 
 def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
@@ -89,32 +90,22 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     words, variables[PARTING] = placeholders(run, place)
     if compiled := compiled_folder(run):
         variables[COMPILED] = str(compiled)
-    trainers, clean_up = _command(
-        run, build, place, [*launcher(plan.launch, words), *program], variables
-    )
-    servers = None
+    trained = [*launcher(plan.launch, words), *program]
+    trainers, servers = _command(run, build, place, trained, variables), None
     if run.servers:
-        own = variables | dict.fromkeys(THREADS, str(run.servers.threads))
-        serve = [*launcher(plan.serve, words), *plan.server]
-        servers, more = _command(run, build, place, serve, own)
-        clean_up += more
-    removed = _SECONDS_TO_REMOVE if clean_up else 0.0
-    return Start(
-        trainers,
-        servers,
-        variables_inside(variables) if inside else variables,
-        clean_up=clean_up,
-        seconds_to_end=max(place.seconds_to_end, removed),
-    )
+        for_servers = variables | dict.fromkeys(THREADS, str(run.servers.threads))
+        served = [*launcher(plan.serve, words), *plan.server]
+        servers = _command(run, build, place, served, for_servers)
+    return Start(trainers, servers, variables_inside(variables) if inside else variables)
 
 
 def _command(
     run: Run, build: Build, place: Place, words: Sequence[str], variables: Mapping[str, str]
-) -> tuple[Command, tuple[tuple[str, ...], ...]]:
-    """The command that starts what the build's Python is told, and what cleans up after it."""
+) -> Command:
+    """The command that starts the build's Python with some words, at a place."""
     start = start_in(
         build,
-        words,
+        [str(build.python), *words],
         folder=Path.cwd(),
         variables=variables,
         mounts=_data_outside(run),
@@ -135,8 +126,29 @@ def _command(
             environment["TMPDIR"] = place.temporary
     command = place.start(start.command, start.srun_options, shared=run.servers is not None)
     # Other nodes remove their own.
-    clean_up = tuple(word.replace("{node_rank}", "0") for word in start.clean_up)
-    return Command(command, environment), (clean_up,) if clean_up else ()
+    clean_up = [word.replace("{node_rank}", "0") for word in start.clean_up]
+    return Command(command, environment, clean_up)
+
+
+def compiled_folder(run: Run) -> Path | None:
+    """The folder in which this call's repeats of a run's cell share compiled programs.
+
+    What earlier calls left is removed: each call compiles at least once for each cell, so that the
+    most memory that a cell's runs took counts the compiler's, whatever was trained before.
+
+    Returns:
+        None for systems that share none; on GPUs, where a framework tries kernels to find the
+        fastest, which each repeat must do for itself; and outside a call of Snakemake, which could
+        not tell one call from the next.
+    """
+    call = this_call()
+    if run.device != "cpu" or not call or not load_systems()[run.system].shares_compiled:
+        return None
+    folder = _COMPILED / sha256(call.encode()).hexdigest()[:12]
+    for other in _COMPILED.glob("*"):
+        if other != folder:
+            shutil.rmtree(other, ignore_errors=True)
+    return folder / run.suite / run.entry / run.topology
 
 
 def placeholders(run: Run, place: Place) -> tuple[dict[str, object], str]:
@@ -158,8 +170,8 @@ def placeholders(run: Run, place: Place) -> tuple[dict[str, object], str]:
         "hosts": ",".join(hosts),
         "head": place.head,
         "port": port,
-        "servers": ",".join(f"{host}:{one}" for host in hosts for one in others[:of_node]),
-        "trainers": ",".join(f"{host}:{one}" for host in hosts for one in others[of_node:]),
+        "servers": ",".join(f"{host}:{number}" for host in hosts for number in others[:of_node]),
+        "trainers": ",".join(f"{host}:{number}" for host in hosts for number in others[of_node:]),
         "server_threads": run.servers.threads if run.servers else 0,
     }
     return words, f"{place.head}:{parting}"

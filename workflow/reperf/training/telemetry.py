@@ -2,8 +2,8 @@
 
 The run's first node meters its own GPUs. On every other node this module is a program that prints
 what its GPUs report. The first node notes when each line arrives, so the nodes' clocks need not
-agree. A meter knows nothing about iterations: it keeps samples, and afterwards those between the
-ends of the window count.
+agree. A meter knows nothing about iterations: all samples are kept, and afterwards those between
+the ends of the window count.
 """
 
 import os
@@ -11,8 +11,8 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 import pynvml
@@ -26,7 +26,7 @@ _FIELDS = ("mean_watts", "energy_joules", "mean_utilisation_percent")
 
 
 class Reading(NamedTuple):
-    """What all metered GPUs report, together."""
+    """What all metered GPUs of a node report, together."""
 
     joules: float
     """Energy used since some moment in the past."""
@@ -34,39 +34,28 @@ class Reading(NamedTuple):
     """How busy they are, on average."""
 
 
-class GpuMeter:
-    """The samples of one node's GPUs.
+Samples = list[tuple[float, Reading]]
+"""A node's readings, each with its time in seconds, by the clock that the step log uses."""
 
-    Args:
-        clock: in seconds, the one that the step log uses.
+
+def power_between(samples: Samples, begin: float, end: float) -> dict[str, float] | None:
+    """The mean power, the energy and the mean utilisation of a node between two times.
+
+    Returns:
+        The fields of Power; None if the samples do not cover all of that time.
     """
+    import numpy as np  # noqa: PLC0415 - runs without a GPU start sooner
 
-    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
-        self._clock = clock
-        self._samples: list[tuple[float, float, float]] = []
-
-    def add(self, reading: Reading) -> None:
-        """Keep what the GPUs report now."""
-        self._samples.append((self._clock(), *reading))
-
-    def power_between(self, begin: float, end: float) -> dict[str, float] | None:
-        """The mean power, the energy and the mean utilisation between two times.
-
-        Returns:
-            The fields of Power; None if the samples do not cover all of that time.
-        """
-        import numpy as np  # noqa: PLC0415 - runs without a GPU start sooner
-
-        if not self._samples:
-            return None
-        times, joules, percent = np.array(self._samples).T
-        if not times[0] <= begin < end <= times[-1]:
-            return None
-        energy = np.interp(end, times, joules) - np.interp(begin, times, joules)
-        inside = times[(begin < times) & (times < end)]
-        at = np.array([begin, *inside, end])
-        busy = np.trapezoid(np.interp(at, times, percent), at) / (end - begin)
-        return dict(zip(_FIELDS, map(float, (energy / (end - begin), energy, busy)), strict=True))
+    if not samples:
+        return None
+    times, joules, percent = np.array([(at, *reading) for at, reading in samples]).T
+    if not times[0] <= begin < end <= times[-1]:
+        return None
+    energy = np.interp(end, times, joules) - np.interp(begin, times, joules)
+    inside = times[(begin < times) & (times < end)]
+    at = np.array([begin, *inside, end])
+    busy = np.trapezoid(np.interp(at, times, percent), at) / (end - begin)
+    return dict(zip(_FIELDS, map(float, (energy / (end - begin), energy, busy)), strict=True))
 
 
 @contextmanager
@@ -75,7 +64,7 @@ def gpu_meters(
     used: Sequence[str],
     on_others: Sequence[str],
     environment: Mapping[str, str],
-) -> Iterator[dict[str, GpuMeter]]:
+) -> Iterator[dict[str, Samples]]:
     """Meter the GPUs of a run's nodes while the block runs.
 
     Args:
@@ -85,62 +74,44 @@ def gpu_meters(
         environment: of that command.
 
     Yields:
-        Node -> its meter; a node that is never heard of has none. Whatever becomes of a meter, the
-        run goes on.
+        Node -> its samples; a node that is never heard of has none. Whatever becomes of a meter,
+        the run goes on.
     """
-    meters: dict[str, GpuMeter] = {}
+    found: dict[str, Samples] = {}
     if not used or not gpus():
-        yield meters
+        yield found
         return
-    with ExitStack() as stack:
-        meters[nodes[0]] = stack.enter_context(_metered_here(used))
-        if on_others:
-            stack.enter_context(_metered_there(on_others, environment, meters))
-        yield meters
-
-
-@contextmanager
-def _metered_here(used: Sequence[str]) -> Iterator[GpuMeter]:
     pynvml.nvmlInit()
-    stop, meter = threading.Event(), GpuMeter()
-
-    def sample() -> None:
-        for reading in readings(used, stop):
-            meter.add(reading)
-
-    thread = threading.Thread(target=sample, daemon=True)
-    thread.start()
+    stop, process = threading.Event(), None
+    local = ((nodes[0], reading) for reading in readings(used, stop))
+    meters = [threading.Thread(target=keep, args=(local, found), daemon=True)]
     try:
-        yield meter
+        if on_others:
+            process = subprocess.Popen(
+                on_others,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+            remote = read(process.stdout or ())
+            meters.append(threading.Thread(target=keep, args=(remote, found), daemon=True))
+        for meter in meters:
+            meter.start()
+        yield found
     finally:
         stop.set()
-        thread.join(timeout=_SECONDS_TO_END)
-        pynvml.nvmlShutdown()
-
-
-@contextmanager
-def _metered_there(
-    command: Sequence[str], environment: Mapping[str, str], meters: dict[str, GpuMeter]
-) -> Iterator[None]:
-    with subprocess.Popen(
-        command,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    ) as process:
-        arguments = (process.stdout, meters)
-        thread = threading.Thread(target=keep_readings, args=arguments, daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
+        if process:
             process.terminate()
             with suppress(subprocess.TimeoutExpired):
                 process.wait(_SECONDS_TO_END)
             process.kill()
-            thread.join(timeout=_SECONDS_TO_END)
+            process.wait()
+        for meter in meters:
+            if meter.is_alive():
+                meter.join(timeout=_SECONDS_TO_END)
+        pynvml.nvmlShutdown()
 
 
 def readings(used: Sequence[str], stop: threading.Event) -> Iterator[Reading]:
@@ -155,17 +126,18 @@ def readings(used: Sequence[str], stop: threading.Event) -> Iterator[Reading]:
         yield _read(used)
 
 
-def keep_readings(lines: Iterable[bytes], meters: dict[str, GpuMeter]) -> None:
-    """Give each line of the program below to the meter of its node, as it arrives.
-
-    Args:
-        meters: node -> its meter; a node's first line makes one.
-    """
+def read(lines: Iterable[bytes]) -> Iterator[tuple[str, Reading]]:
+    """The readings that the program below prints on other nodes, each with its node."""
     for line in lines:
         with suppress(ValueError, TypeError):
             node, *numbers = line.decode(errors="replace").split()
-            reading = Reading(*map(float, numbers))
-            meters.setdefault(node, GpuMeter()).add(reading)
+            yield node, Reading(*map(float, numbers))
+
+
+def keep(metered: Iterable[tuple[str, Reading]], found: dict[str, Samples]) -> None:
+    """Keep readings as they arrive, each among the samples of its node."""
+    for node, reading in metered:
+        found.setdefault(node, []).append((time.perf_counter(), reading))
 
 
 def used_gpus(environment: Mapping[str, str], count: int) -> tuple[str, ...]:
@@ -179,12 +151,12 @@ def used_gpus(environment: Mapping[str, str], count: int) -> tuple[str, ...]:
 
 
 def power_of_window(
-    meters: Mapping[str, GpuMeter], window: tuple[int, int], ends: Mapping[int, float]
+    meters: Mapping[str, Samples], window: tuple[int, int], ends: Mapping[int, float]
 ) -> Power | None:
     """What was metered in the window, on all nodes whose meters cover it.
 
     Args:
-        meters: node -> its meter; all have equally many GPUs.
+        meters: node -> its samples; all have equally many GPUs.
         window: the iterations whose ends begin and end it.
         ends: iteration -> its end in seconds, by the meters' clock.
 
@@ -194,8 +166,9 @@ def power_of_window(
     first, last = window
     if first not in ends or last not in ends:
         return None
-    found = {node: one.power_between(ends[first], ends[last]) for node, one in meters.items()}
-    covered = {node: power for node, power in found.items() if power}
+    begin, end = ends[first], ends[last]
+    powers = {node: power_between(samples, begin, end) for node, samples in meters.items()}
+    covered = {node: power for node, power in powers.items() if power}
     if not covered:
         return None
     total = {name: sum(power[name] for power in covered.values()) for name in _FIELDS}

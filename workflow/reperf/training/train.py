@@ -3,40 +3,38 @@
 import re
 import shutil
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
-from pydantic import ValidationError
+from pydantic import TypeAdapter, ValidationError
 from trainers.contract.stages import name_of
 from trainers.contract.waiting import OR, QUIET
 
 from reperf.builds import build_of, read_environment
-from reperf.builds.compiler import why_not_compiled
-from reperf.builds.fitness import why_not_computed, why_unfit
+from reperf.builds.fitness import why_not_compiled, why_unfit
 from reperf.config import Run
 from reperf.data.kind import digest_of_set, read_of_set
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
-from reperf.host import Host
 from reperf.layout import RUN_LOG, RUN_RECORD
 from reperf.logs.events import is_number
 from reperf.logs.formats import mllog
-from reperf.machine import cpu_flags, describe_host
+from reperf.machine import describe_host, why_not_in_precision
 from reperf.plans.run_plan import RunPlan
 from reperf.records.diagnosis import matrix_rate
 from reperf.records.run_record import (
     FINAL,
     LONGEST_REASON,
     NOT_COMPARED,
-    ComputedIn,
     LargestBatch,
-    PeakMemory,
+    LastHeard,
     RunRecord,
     Setting,
 )
-from reperf.systems import ROOT, load_systems, load_workloads
+from reperf.systems import ROOT, load_workloads
 from reperf.training.commit import checked_out_commit
 from reperf.training.launch import STEP_MARK, Outcome
 from reperf.training.load import Watch
@@ -53,7 +51,7 @@ _GAVE_UP = re.compile(
     r"|stopped sending heartbeats|\bDEADLINE_EXCEEDED\b"
 )
 
-# What C++ and Python say at a process's end.
+# What C++ and Python print when a process ends for lack of memory.
 # "Allocator (GPU_0_bfc) ran out of memory trying to allocate" is no end: TensorFlow goes on.
 _NO_MEMORY = re.compile(
     r"std::bad_alloc|^[\w.]*MemoryError\b|(?:[Ee]rror|what\(\)|[Ff]ailed)\b.*\b[Oo]ut of memory"
@@ -91,7 +89,6 @@ def train(
     *,
     attempt: int = 1,
     last: bool = True,
-    more_flags: tuple[str, ...] = (),
 ) -> None:
     """Train once, and leave train.log and run.json in the run's folder.
 
@@ -102,20 +99,19 @@ def train(
         place: where the launchers of a run start.
         attempt: which try of this call it is, from 1.
         last: whether this call makes no further try, so that a failure is the run's end.
-        more_flags: for trainers and their servers, in tests.
 
     Raises:
         ReperfError: the try failed and another is allowed, or it was stopped from outside.
     """
     run_folder = plan.run.folder
-    found = LargestBatch.read(plan.batch) if plan.batch else None
-    if not plan.aside.anew and (ended := ended_try(plan, found.batch_size if found else None)):
+    search = LargestBatch.read(plan.batch) if plan.batch else None
+    if not plan.aside.anew and (ended := ended_try(plan, search.batch_size if search else None)):
         keep(ended, run_folder)
         return
-    resolved = plan.with_batch(found.batch_size) if found else plan
+    resolved = plan.with_batch(search.batch_size) if search else plan
     folder = new_try(run_folder, plan)
-    if found and found.status != "ok":
-        _leave_without_batch(resolved.run, found, folder, attempt, plan.digest)
+    if search and search.status != "ok":
+        _leave_without_batch(resolved.run, search, folder, attempt, plan.digest)
         keep(folder, run_folder)
         return
     stopped, record = try_once(
@@ -124,8 +120,7 @@ def train(
         folder,
         attempt=attempt,
         digest=plan.digest,
-        found=found,
-        more_flags=more_flags,
+        search=search,
     )
     if stopped or (record.status not in FINAL and not last):
         raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
@@ -133,20 +128,20 @@ def train(
 
 
 def _leave_without_batch(
-    run: Run, found: LargestBatch, folder: Path, attempt: int, digest: str
+    run: Run, search: LargestBatch, folder: Path, attempt: int, digest: str
 ) -> None:
     """Leave the log and the record of the trial after which there was no batch to train with.
 
     Raises:
         ReperfError: they are missing, or were edited.
     """
-    log = Path(found.last.log)
+    log = Path(search.trials[-1].log)
     update = {
-        "status": found.status,
-        "reason": found.reason,
+        "status": search.status,
+        "reason": search.reason,
         "run": run,
         "attempt": attempt,
-        "largest": found,
+        "largest": search,
         "plan": digest,
         "call": this_call(),
     }
@@ -163,8 +158,7 @@ def try_once(
     *,
     attempt: int,
     digest: str = "",
-    found: LargestBatch | None = None,
-    more_flags: tuple[str, ...] = (),
+    search: LargestBatch | None = None,
 ) -> tuple[bool, RunRecord]:
     """Train, and write the log and the record of this try; see `train`.
 
@@ -178,8 +172,7 @@ def try_once(
     """
     run, log = plan.run, folder / RUN_LOG
     log.touch()
-    told = plan.model_copy(update={"server": (*plan.server, *more_flags)})
-    start = start_of(told, place, [*plan.program, *more_flags])
+    start = start_of(plan, place, plan.program)
     commit, dirty = checked_out_commit(ROOT)
     started = datetime.now(UTC)
     # Written now, in case nobody lives to record how the run ended, and again at the end.
@@ -207,7 +200,7 @@ def try_once(
         ended=started.isoformat(timespec="milliseconds"),
         seconds=0,
         exit_code=None,
-        largest=found,
+        largest=search,
         log_sha256=sha256(log),
     )
     record.write(folder / RUN_RECORD)
@@ -226,17 +219,20 @@ def _to_its_end(
     """Launch a try of which there is a record, and complete the record."""
     run, window, time_limit = plan.run, plan.aside.window, plan.aside.time_limit
     log = folder / RUN_LOG
-    if why := _why_unfit(run, record.host):
+    on_gpus, hosts = run.device == "cuda", [record.host]
+    why = why_unfit(build_of(run), hosts) if on_gpus else None
+    if why := why or why_not_in_precision(run, hosts) or why_not_compiled(run):
         record = record.model_copy(update={"status": "unsupported", "reason": why})
         record.write(folder / RUN_RECORD)
         return False, record
     seen = {**start.trainers.environment, **start.variables}
-    metered = used_gpus(seen, run.devices_per_node) if run.device == "cuda" else ()
+    metered = used_gpus(seen, run.devices_per_node) if on_gpus else ()
     watch = Watch(metered)
     with gpu_meters(place.nodes, metered, place.meters, place.environment) as meters:
         outcome = start.launched(place, run, log=log, time_limit=time_limit)
     facts = mllog.read_facts(log)
-    computed = computed_in(facts)
+    reported = reported_in(run, facts)
+    computed = reported.get("computed_in")
     status, reason = judge(run, outcome, log, facts, time_limit)
     record = record.model_copy(
         update={
@@ -248,26 +244,16 @@ def _to_its_end(
             "last_heard": outcome.last_heard,
             "servers_heard": outcome.servers_heard,
             "not_compared": NOT_COMPARED if run.together else "",
-            **said_in(run, facts),
+            **reported,
             "matrix_rate": computed and matrix_rate(run, place.nodes[0], computed.compute),
             # Slurm, or an engine that must be told to remove containers, starts them elsewhere.
-            "load": watch.load(ours=place.cluster is None and not start.clean_up),
+            "load": watch.load(ours=place.cluster is None and not start.trainers.clean_up),
             "power": power_of_window(meters, window, mllog.read_ends(log, window)),
             "log_sha256": sha256(log),
         }
     )
     record.write(folder / RUN_RECORD)
     return bool(outcome.stopped), record
-
-
-def _why_unfit(run: Run, host: Host) -> str | None:
-    """Why a run's framework does not compute on this machine, or None if it does."""
-    system = load_systems()[run.system]
-    if run.device == "cuda":
-        why = why_unfit(build_of(run), [host]) or why_not_computed(run.precision, [host])
-    else:
-        why = system.why_not_on_processor(run.precision, cpu_flags())
-    return why or why_not_compiled(run)
 
 
 def judge(
@@ -305,9 +291,9 @@ def _judge(
 
 
 def _servers_ended(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
-    """What to say about servers that ended before the trainers did."""
-    said = _SERVER_ENDED.findall(tail)
-    who = said[0] if said else f"the servers ended with status {outcome.servers_ended}"
+    """The status and the reason where servers ended before the trainers did."""
+    named = _SERVER_ENDED.findall(tail)
+    who = named[0] if named else f"the servers ended with status {outcome.servers_ended}"
     if "SIGKILL" in who and outcome.out_of_memory_kills:
         return "oom", f"{who} because the machine's memory was full"
     return "failed", f"{who}, before the trainers; {_last_heard(run, outcome)}"
@@ -316,60 +302,41 @@ def _servers_ended(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
 def _wrong_model(run: Run, facts: dict[str, Any]) -> str:
     """What is wrong with the model that was trained; "" if it is the workload's."""
     expected = load_workloads()[run.workload].parameters_of(run.shape)
-    said = facts.get("parameters")
-    if expected is None or said == expected:
+    number = facts.get("parameters")
+    if expected is None or number == expected:
         return ""
-    said = said if is_number(said) else "no number of"
-    return f"the trainer reported {said} parameters; {run.workload} has {expected}"
+    number = number if is_number(number) else "no number of"
+    return f"the trainer reported {number} parameters; {run.workload} has {expected}"
 
 
-def said_in(run: Run, facts: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a run's record that its log says, whose facts are as read_facts has them."""
-    return {
-        "peak_memory_bytes": peak_memory(run, facts),
-        "peak_memory_is": peak_memory_is(facts),
-        "computed_in": computed_in(facts),
-        "loader_threads": loader_threads(facts),
-        "settings": settings(facts),
+def reported_in(run: Run, facts: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a run's record that its log says, whose facts are as read_facts has them.
+
+    What no such field can hold is left out, as if the trainer had not said it.
+    """
+    peaks, configuration = facts.get("peak_memory_bytes"), facts.get("configuration")
+    fits = isinstance(peaks, list) and len(peaks) <= run.world_size
+    reported = {
+        "peak_memory_bytes": peaks if fits else (),
+        "peak_memory_is": facts.get("peak_memory_is"),
+        "computed_in": facts.get("precision"),
+        "loader_threads": isinstance(configuration, dict) and configuration.get("loader_threads"),
     }
-
-
-def peak_memory(run: Run, facts: dict[str, Any]) -> tuple[int, ...]:
-    """The bytes that the trainer reported for each rank; empty if it reported anything else."""
-    said = facts.get("peak_memory_bytes")
-    if not isinstance(said, list) or len(said) > run.world_size:
-        return ()
-    return tuple(map(int, said)) if all(map(is_number, said)) else ()
-
-
-def peak_memory_is(facts: dict[str, Any]) -> PeakMemory | None:
-    """What these bytes are, as the trainer said; None if it said nothing like it."""
-    said = facts.get("peak_memory_is")
-    return said if said in get_args(PeakMemory) else None
-
-
-def computed_in(facts: dict[str, Any]) -> ComputedIn | None:
-    """The data types that the trainer said to compute in; None if it said nothing like it."""
-    try:
-        return ComputedIn.model_validate(facts.get("precision"))
-    except ValidationError:
-        return None
-
-
-def loader_threads(facts: dict[str, Any]) -> int | None:
-    """The number of threads that the trainer said to read and decode with; None if it did not."""
-    configuration = facts.get("configuration")
-    said = configuration.get("loader_threads") if isinstance(configuration, dict) else None
-    return int(said) if is_number(said) else None
+    fields: dict[str, Any] = {"settings": settings(facts)}
+    for name, value in reported.items():
+        with suppress(ValidationError):
+            kind: Any = RunRecord.model_fields[name].annotation
+            fields[name] = TypeAdapter(kind).validate_python(value)
+    return fields
 
 
 def settings(facts: dict[str, Any]) -> dict[str, Setting]:
     """What the trainer said to have set within its process; empty if it said nothing like it."""
-    said = facts.get("settings")
-    held = said.items() if isinstance(said, dict) else ()
+    reported = facts.get("settings")
+    items = reported.items() if isinstance(reported, dict) else ()
     return {
         name: value
-        for name, value in held
+        for name, value in items
         if isinstance(value, Setting)
         if f"{name}{value}".isprintable() and len(f"{name}{value}") <= LONGEST_REASON
     }
@@ -378,7 +345,7 @@ def settings(facts: dict[str, Any]) -> dict[str, Setting]:
 def _crash(
     run: Run, outcome: Outcome, tail: str, ended: Sequence[tuple[str, str, str]]
 ) -> tuple[Status, str]:
-    """What to say about a launcher that did not exit with 0.
+    """The status and the reason of a launcher that did not exit with 0.
 
     Args:
         tail: the end of its log.
@@ -390,7 +357,7 @@ def _crash(
     )
     # Some launchers report a rank's signal as its exit code.
     codes = set(re.findall(r"\bcode -(\d+)\b", tail))
-    signals += [one.name for one in signal.Signals if str(one.value) in codes]
+    signals += [known.name for known in signal.Signals if str(known.value) in codes]
     code = outcome.exit_code or 0
     if code < 0:
         signals.append(_name_of_signal(-code))
@@ -402,7 +369,7 @@ def _crash(
         return "oom", "a process was killed because the machine's memory was full"
     # Nobody caught it, so the trainer could not report it.
     if _NO_MEMORY.search(tail) or (run.memory_limit and _NO_PLACE.search(tail)):
-        who = _where_it_was(run, *ended[0][:2]) if ended else "a process"
+        who = _name_of_rank(run, *ended[0][:2]) if ended else "a process"
         return "oom", f"{who} ran out of memory and died; {_last_heard(run, outcome)}"
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
@@ -414,40 +381,38 @@ def _crash(
     if not what:
         what = _ended(run, tail, ended, signals[0]) if signals else _last_error(tail)
     if run.container and not what:
-        said = [line for line in tail.splitlines() if line.strip() and "srun: " not in line]
-        what = f"the last line from {run.container.engine} is: {said[-1]}" if said else ""
+        printed = [line for line in tail.splitlines() if line.strip() and "srun: " not in line]
+        what = f"the last line from {run.container.engine} is: {printed[-1]}" if printed else ""
     return "failed", f"{what or 'no error was printed'}; {_last_heard(run, outcome)}"
 
 
 def _ended(run: Run, tail: str, ended: Sequence[tuple[str, str, str]], by: str) -> str:
-    """Whom a signal ended, and where, as far as the launcher says it."""
+    """Which process a signal ended, and where, as far as the launcher says so."""
     # As torchrun does; it ends the others with SIGTERM.
-    found = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
-    who = _name_of_rank(run, int(found[0])) if found else "a process"
+    ranks = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
+    who = _name_of_rank(run, ranks[0]) if ranks else "a process"
     for rank, host, name in ended:
         if name == by:
-            who = _where_it_was(run, rank, host)
+            who = _name_of_rank(run, rank, host)
             break
     return f"{who} was ended by {by}"
 
 
-def _where_it_was(run: Run, rank: str, host: str) -> str:
-    return f"{_name_of_rank(run, int(rank))} on {host}"
-
-
-def _name_of_rank(run: Run, rank: int) -> str:
+def _name_of_rank(run: Run, rank: int | str, host: str = "") -> str:
+    """As messages name a rank: "rank 2 (stage 1) on node3"."""
     pipeline = run.parallel.pipeline if run.parallel else ()
-    return name_of(rank, pipeline if rank < sum(pipeline) else ())
+    name = name_of(int(rank), pipeline if int(rank) < sum(pipeline) else ())
+    return f"{name} on {host}" if host else name
 
 
 def _waited_for(tail: str) -> str:
-    """Of ranks that say for whom they wait: who does not; "" if all do, or none."""
+    """The rank that others wait for and that waits for nobody itself; "" without one."""
     waits = {}
     for line in tail.splitlines():
-        if found := re.search(
+        if match := re.search(
             rf"\b(rank \d+ \(stage \d+\)): (?!{QUIET} )(?:waits for (.+))?", line
         ):
-            waits[found[1]] = (found[2] or "").split(OR)
+            waits[match[1]] = (match[2] or "").split(OR)
         elif STEP_MARK.decode() in line:
             waits["rank 0 (stage 0)"] = [""]
     named = dict.fromkeys(whom for every in waits.values() for whom in every if whom)
@@ -473,33 +438,31 @@ def _last_error(tail: str) -> str:
 
 def _last_heard(run: Run, outcome: Outcome) -> str:
     """Which rank is furthest behind, if one is, and when it was last heard of; of servers, too."""
-    return _rank_last_heard(run, outcome) + _server_last_heard(run, outcome)
+    ranks = [_name_of_rank(run, rank) for rank in range(run.world_size)]
+    text = _last_of("ranks", ranks, outcome.last_heard, outcome.silent)
+    if run.servers_in_all:
+        servers = [f"server {number}" for number in range(run.servers_in_all)]
+        text += "; " + _last_of("servers", servers, outcome.servers_heard)
+    return text
 
 
-def _server_last_heard(run: Run, outcome: Outcome) -> str:
-    if not run.servers_in_all:
-        return ""
-    heard = {last.rank: last for last in outcome.servers_heard}
-    silent = [number for number in range(run.servers_in_all) if number not in heard]
-    if silent:
-        return f"; server {silent[0]} of {run.servers_in_all} was never heard of"
-    last = min(heard.values(), key=lambda one: one.seconds)
-    who = f"server {last.rank} of {run.servers_in_all} was last heard of"
-    at = f" at iteration {last.iteration}" if last.iteration else ""
-    return f"; {who}{at}, {last.seconds:.0f} s in"
+def _last_of(
+    kind: str, names: list[str], last_heard: Iterable[LastHeard], hung: Collection[int] = ()
+) -> str:
+    """Of ranks or servers, all of which have a name: which is furthest behind, and since when.
 
-
-def _rank_last_heard(run: Run, outcome: Outcome) -> str:
-    heard = {last.rank: last for last in outcome.last_heard}
-    silent = [rank for rank in range(run.world_size) if rank not in heard]
-    if silent:
-        return f"{_name_of_rank(run, silent[0])} of {run.world_size} was never heard of"
-    hung = [one for rank, one in heard.items() if rank in outcome.silent]
-    last = min(hung or heard.values(), key=lambda one: (one.iteration or 0, one.seconds))
-    behind = [one for one in heard.values() if one.iteration == last.iteration]
-    who = f"{_name_of_rank(run, last.rank)} of {run.world_size} was"
-    if len(behind) == len(heard) > 1 and not hung:
-        who = f"all {run.world_size} ranks were"
+    Args:
+        hung: those that no longer say that they live, where others do.
+    """
+    heard = {last.rank: last for last in last_heard}
+    unheard = [name for number, name in enumerate(names) if number not in heard]
+    if unheard:
+        return f"{unheard[0]} of {len(names)} was never heard of"
+    suspects = [heard[number] for number in hung] or [*heard.values()]
+    last = min(suspects, key=lambda sign: (sign.iteration or 0, sign.seconds))
+    who = f"{names[last.rank]} of {len(names)} was"
+    if len(names) > 1 and not hung and len({sign.iteration for sign in suspects}) == 1:
+        who = f"all {len(names)} {kind} were"
     where = f"at iteration {last.iteration}" if last.iteration else "before its first iteration"
     return f"{who} last heard of {where}, {last.seconds:.0f} s in"
 
@@ -508,8 +471,8 @@ def last_lines(log: Path) -> str:
     """The last three lines of a log that are no steps, in one: what a crash looked like."""
     # Some launchers print rules.
     lines = [line.strip() for line in _tail(log).splitlines() if re.search(r"\w", line)]
-    said = [line for line in lines if STEP_MARK.decode() not in line and f": {QUIET} " not in line]
-    return " | ".join(said[-3:])[-LONGEST_REASON:]
+    shown = [line for line in lines if STEP_MARK.decode() not in line and f": {QUIET} " not in line]
+    return " | ".join(shown[-3:])[-LONGEST_REASON:]
 
 
 def _tail(log: Path, size: int = 20_000) -> str:

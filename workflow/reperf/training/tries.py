@@ -7,7 +7,7 @@ from pathlib import Path
 
 from reperf.building.work_folder import CALL
 from reperf.builds import build_of
-from reperf.builds.built import digest_now
+from reperf.builds.build import digest_now
 from reperf.data.kind import digest_of_set
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
@@ -128,5 +128,5 @@ def tell_of_slurm(run: Path, job: str, end: JobEnd) -> None:
 
 def _tries(run: Path) -> list[Path]:
     """The folders of a run's tries, in their order."""
-    found = [path for path in (run / TRIES).glob("*") if path.name.isdigit()]
-    return sorted(found, key=lambda path: int(path.name))
+    folders = [path for path in (run / TRIES).glob("*") if path.name.isdigit()]
+    return sorted(folders, key=lambda path: int(path.name))

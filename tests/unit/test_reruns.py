@@ -11,9 +11,8 @@ from reperf.config import load_report
 from reperf.layout import tables_of
 from reperf.measuring.summary import summarise
 from reperf.plans.plan_files import ReportPlan, SuitePlan
-from reperf.reruns import complete
+from reperf.reruns import complete, rerun_command
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, write_table
-from reperf.training.ends import rerun_command
 
 from tests.helpers.refusal import refused_in_one_line
 
