@@ -102,7 +102,7 @@ def both(ours: float, theirs: float, devices: int = 8, **changes) -> list[Entry]
         ([entry("A", seven(1234.5)), entry("B", [])], "A: 1,234 images/s on 8 GPUs."),
         (
             [entry("A", seven(1234), speedup=7.5)],
-            "A: 1,234 images/s on 8 GPUs, 7.5 times as fast as on 1n1g.",
+            "A: 1,234 images/s on 8 GPUs, 7.5 times as fast as on 1 GPU.",
         ),
         (
             [entry("A", seven(1234), speedup=7.5, speedup_low=1.0, speedup_high=9.0)],

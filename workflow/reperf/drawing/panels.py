@@ -11,6 +11,7 @@ from typing import Any, Generic, Literal, TypeVar
 
 import pandas as pd
 
+from reperf.config import topology_shape
 from reperf.drawing.labels import series_of
 from reperf.measuring.statistics import WIDE, Ratio, compare, ratio, repeats_to_resolve
 from reperf.printed import ABSENT, in_four_digits, percent, sharing
@@ -176,9 +177,12 @@ class Panel(Generic[Compared]):
 
 def topology_in_words(row: Row) -> str:
     """A row's topology as people say it: "16 GPUs on 2 nodes", "3 devices share 2 CPUs"."""
-    devices = int(row.num_nodes) * int(row.devices_per_node)
-    named = count(devices, "GPU" if row.device == "cuda" else "device")
+    named = _devices(int(row.num_nodes) * int(row.devices_per_node), row)
     return sharing(row) or (f"{named} on {row.num_nodes} nodes" if row.num_nodes > 1 else named)
+
+
+def _devices(number: int, row: Row) -> str:
+    return count(number, "GPU" if row.device == "cuda" else "device")
 
 
 def cell_of(row: Row) -> tuple[str, ...]:
@@ -348,7 +352,8 @@ def _alone(panel: Panel[Any]) -> str:
     text = f"{cell.series}: {in_four_digits(cell.row.throughput_median)} {cell.row.unit}"
     text += f" on {panel.size}"
     if pd.notna(cell.row.speedup) and cell.row.topology != cell.row.baseline:
-        over = cell.row.baseline
+        nodes, devices = topology_shape(cell.row.baseline)
+        over = _devices(nodes * devices, cell.row)
         scattered = "; its repeats scatter too much for a speedup"
         text += (
             scattered if cell.scattered else f", {cell.row.speedup:.3g} times as fast as on {over}"
