@@ -184,7 +184,7 @@ def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFram
         table = pd.read_csv(path, dtype=str, keep_default_na=False)
     except OSError as error:
         raise ReperfError(
-            f"{path}: {error.strerror}; allowed: a table that a report made"
+            f"{path}: {error.strerror}; run `make report`, or name a table that a report made"
         ) from None
     except ValueError as error:
         raise ReperfError(f"{path}: not a table: {str(error).strip()}") from None

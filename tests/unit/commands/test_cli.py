@@ -231,7 +231,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("plan mine.yaml", "reperf plan: unrecognized arguments: mine.yaml; did you mean --config"),
         ("runs --configfile none.yaml", "none.yaml: No such file or directory"),
         ("latex one", "results/summary.csv: No such file or directory; allowed: a table that"),
-        ("archive verify none.zip", "none.zip: No such file or directory; allowed: an archive"),
+        ("archive verify none.zip", "none.zip: No such file or directory; name an archive"),
     ],
 )
 def test_a_wrong_argument_is_answered_in_one_line_with_what_is_allowed(folder, capsys, line, words):

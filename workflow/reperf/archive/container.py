@@ -82,7 +82,7 @@ def verified(path: Path) -> Iterator[zipfile.ZipFile]:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive, faults_of(path):
             _check(archive, stream, path.stat().st_size)
     except OSError as error:
-        raise ReperfError(f"{path}: {error.strerror or error}; allowed: an archive") from None
+        raise ReperfError(f"{path}: {error.strerror or error}; name an archive") from None
     except _DAMAGE as error:
         why = " ".join(str(error).split()) or type(error).__name__
         raise ReperfError(f"{path}: is no whole archive: {why}") from None

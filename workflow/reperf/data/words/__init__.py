@@ -22,13 +22,14 @@ class Words(Kind):
         "left out, the embedded text is made",
     )
     least_count: Number = Field(
-        5, ge=1, le=1_000_000, description="how often a word must be there to be in the vocabulary"
+        5, ge=1, le=1_000_000, description="minimum count of a word in the vocabulary"
     )
     thinning: float = Field(
         1e-3,
         ge=1e-9,
         le=1,
-        description="share of all words above which a word is thinned out; 1: none is",
+        description="subsampling threshold, word2vec's `sample`: a word above this share of all "
+        "words is thinned out; 1: none is",
     )
 
 
