@@ -192,7 +192,7 @@ def test_a_repeat_under_another_variable_of_the_shell_is_told(
     run = finished_benchmark.folder / "results/runs/small/stand-in/1n1g"
     inherited = [json.loads((run / f"{n}/run.json").read_text())["inherited"] for n in (2, 3)]
     assert [one.get("ONEDNN_MAX_CPU_ISA") for one in inherited] == [None, "SSE41"]
-    text = (finished_benchmark.folder / "results/report.md").read_text()
+    text = (finished_benchmark.folder / "results/report.html").read_text()
     assert "on 1n1g differ in ONEDNN_MAX_CPU_ISA, so that the cell has no key" in text
     summary = pd.read_csv(finished_benchmark.folder / "results/summary.csv")
     assert summary["key"].isna().all()
