@@ -165,6 +165,31 @@ def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Ben
     assert read_record(benchmark.folder / "results/runs/small/stand-in/1n1g/1") == done
 
 
+@pytest.mark.long
+def test_code_that_changes_in_the_middle_of_a_campaign_is_measured_by_no_run(benchmark: Benchmark):
+    benchmark.configure(suites=[ONE_RUN[0] | {"repeats": 2, "shape": {"milliseconds": 1000}}])
+    first = first_run(benchmark)
+    second = first.with_name("2")
+    code = benchmark.folder / "workflow/trainers/contract/driver.py"
+    asked = "--retries", "0", "results/summary.csv"
+    with started(benchmark, *asked) as snakemake:
+        wait_for(first / "tries/1/train.log", "started on")
+        code.write_text(code.read_text() + "\nEDITED = True\n")
+        said, _ = snakemake.communicate(timeout=300)
+    edited = code.relative_to(benchmark.folder)
+    why = f"{edited}: the trainer's code, of which this file changed last, is not that of the plan"
+    assert snakemake.returncode == 1
+    assert read_record(first)["status"] == "failed"
+    assert read_record(first)["reason"].startswith(f"changed while it ran: {why}")
+    assert not (second / "run.json").exists()
+    assert re.search(f"repeat 2: failed: .*{why}", said), said
+
+    answer = benchmark.snakemake(*asked)
+    assert answer.returncode == 0, answer.stdout
+    assert cell(benchmark)["n"] == 2
+    assert read_record(first)["trainer"] == read_record(second)["trainer"]
+
+
 def test_a_run_that_ends_because_its_workflow_is_told_to_is_no_failed_run(benchmark: Benchmark):
     benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
     run = first_run(benchmark)

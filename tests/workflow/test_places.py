@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -167,10 +168,18 @@ def test_an_environment_that_is_gone_is_built_again_and_no_run_is_trained_again(
     assert before.items() <= place.records().items()
 
 
+def upgrade_a_package(environment: Path) -> None:
+    (metadata,) = environment.glob("lib/python*/site-packages/idna-*.dist-info/METADATA")
+    text = metadata.read_text()
+    metadata.unlink()  # uv's cache has the same file
+    metadata.write_text(re.sub(r"(?m)^Version: .*", "Version: 99", text))
+
+
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
+        (upgrade_a_package, "holds other packages than when it was built: idna 99 for "),
         (take_its_python_away, "its Python /nowhere/python is gone; once "),
         (cut_its_record, "not built; snakemake --force "),
     ],

@@ -181,6 +181,23 @@ def test_a_cell_that_waits_for_its_loader_is_marked_and_its_synthetic_twin_is_no
     assert "1 waited for data" in text.splitlines()[2]
 
 
+@pytest.mark.long
+def test_a_repeat_under_another_variable_of_the_shell_is_told(
+    finished_benchmark: Benchmark, monkeypatch
+):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    finished_benchmark.configure(repeats=3, suites=TOY["suites"][:1])
+    answer = finished_benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    run = finished_benchmark.folder / "results/runs/small/stand-in/1n1g"
+    inherited = [json.loads((run / f"{n}/run.json").read_text())["inherited"] for n in (2, 3)]
+    assert [one.get("ONEDNN_MAX_CPU_ISA") for one in inherited] == [None, "SSE41"]
+    text = (finished_benchmark.folder / "results/report.html").read_text()
+    assert "on 1n1g differ in ONEDNN_MAX_CPU_ISA, so that the cell has no key" in text
+    summary = pd.read_csv(finished_benchmark.folder / "results/summary.csv")
+    assert summary["key"].isna().all()
+
+
 def test_a_real_image_folder_is_used_instead_of_the_embedded_set(benchmark: Benchmark):
     made = benchmark.snakemake("data/embedded/tfrecord/manifest.json")
     assert made.returncode == 0, made.stdout

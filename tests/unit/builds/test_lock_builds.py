@@ -13,6 +13,7 @@ from reperf.builds.inside import BuildPython
 from reperf.builds.lock_build import build_lock
 from reperf.errors import ReperfError
 from reperf.systems import Lock, System, load_systems
+from uv import find_uv_bin
 
 from tests.helpers.other_root import forget, use_root
 
@@ -105,6 +106,34 @@ def test_the_lock_decides_the_versions_and_an_environment_counts_as_long_as_it_i
     assert why_build(mine)
     with pytest.raises(ReperfError, match="not built"):
         read_environment(mine)
+
+
+def test_what_the_lock_does_not_name_is_not_built(root):
+    make_wheel(root, "engine", "1.0", requires="wheels_of")
+    make_wheel(root, "wheels_of", "1.1")
+    mine = make_build(root, "engine==1.0")
+    with pytest.raises(ReperfError, match=r"^envs/mine.txt: other .*: wheels-of 1.1 for none; "):
+        build_lock(mine)
+    assert why_build(mine)
+
+
+def test_a_package_that_was_upgraded_by_hand_is_named_with_both_versions(root):
+    make_wheel(root, "engine", "1.0")
+    make_wheel(root, "engine", "1.1")
+    make_wheel(root, "another", "3")
+    mine = make_build(root, "engine==1.0")
+    build_lock(mine)
+    install = [find_uv_bin(), "pip", "install", "--quiet", "--find-links", "wheels"]
+    install += ["--python", mine.python]
+    subprocess.run([*install, "engine==1.1", "another"], check=True)
+    assert why_build(mine) == (
+        f"{mine.folder}: holds other packages than when it was built: "
+        "another 3 for none, engine 1.1 for 1.0"
+    )
+    subprocess.run([*install, "engine==1.0"], check=True)
+    remove = [find_uv_bin(), "pip", "uninstall", "--quiet", "--python", mine.python, "another"]
+    subprocess.run(remove, check=True)
+    assert why_build(mine) == ""
 
 
 def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_count(root):

@@ -114,3 +114,15 @@ def test_runs_that_differ_make_no_one_thing(big_benchmark):
     other = runs["key"].str.replace("lock ab", "lock cd")
     for page in big_benchmark.with_runs(key=runs["key"].mask(runs["repeat"] > 1, other)).pages:
         assert "of OneFlow on 1n1g differ in build, so that" in page
+
+
+def test_runs_that_differ_in_a_variable_of_the_shell_are_told_by_its_name(big_benchmark):
+    inherited = {"inherited": {"OMP_PROC_BIND": "true"}}
+    records = [
+        record.model_copy(update=inherited) if record.run.repeat > 1 else record
+        for record in big_benchmark.records
+    ]
+    for page in big_benchmark.but(records=records).pages:
+        shown = page.replace("\\_", "_")  # as Markdown has it
+        assert "of OneFlow on 1n1g differ in OMP_PROC_BIND, so that they are no repeats" in shown
+    assert not any("differ in" in page for page in big_benchmark.pages)

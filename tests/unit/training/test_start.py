@@ -11,7 +11,8 @@ import pytest
 from reperf.building.work_folder import CALL
 from reperf.builds.engines import inside, variables_inside
 from reperf.config import load_report
-from reperf.plans.run_plan import plan_run
+from reperf.errors import ReperfError
+from reperf.plans.run_plan import RunPlan, plan_run
 from reperf.systems import TRAINERS
 from reperf.training.places import ThisMachine
 from reperf.training.start import Start, compiled_folder, start_of
@@ -48,6 +49,23 @@ def test_float32_is_turned_into_tf32_only_where_it_is_asked_for(users, device, p
     assert {name: start.variables[name] for name in TF32 if name in start.variables} == (
         given or users
     )
+
+
+def test_what_the_shell_gives_the_ranks_is_noted_but_for_what_the_launch_sets(monkeypatch):
+    monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
+    monkeypatch.setenv("OMP_NUM_THREADS", "7")
+    start = started("cpu")
+    assert start.inherited["ONEDNN_MAX_CPU_ISA"] == "SSE41"
+    assert start.trainers.environment["ONEDNN_MAX_CPU_ISA"] == "SSE41"
+    assert not start.inherited.keys() & start.variables.keys()
+    assert start.variables["OMP_NUM_THREADS"] == "1"
+
+
+def test_a_trainer_that_is_not_the_planned_one_is_not_started():
+    plan = plan_run(RUN, window=(1, 2), time_limit=60)
+    pulled = RunPlan(**dict(plan) | {"trainer": "b" * 64})
+    with pytest.raises(ReperfError, match=r"^workflow/\S+\.py: the trainer's code, .* not that of"):
+        start_of(pulled, ThisMachine(RUN), ["resnet50.py"])
 
 
 def test_what_a_run_leaves_among_temporary_files_goes_with_it(tmp_path, monkeypatch):

@@ -182,7 +182,7 @@ def test_a_try_that_is_told_to_end_around_its_launch_says_so(monkeypatch):
     monkeypatch.setattr("reperf.training.train.read_environment", lambda _: record.environment)
     record = RunRecord.read(kept_run(Path("other"), step_log()) / "run.json")
     words = SimpleNamespace(words=())
-    start = SimpleNamespace(trainers=words, servers=None, variables={})
+    start = SimpleNamespace(trainers=words, servers=None, variables={}, inherited={})
     place = SimpleNamespace(cluster=None, job="", nodes=("here",))
     with pytest.raises(SystemExit):
         train(planned(), lambda _run: place)

@@ -11,6 +11,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from reperf.builds.inside import Contents
+from reperf.builds.installed import why_not_as_built
 from reperf.config import Container, Run
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
@@ -199,7 +200,7 @@ def why_build(build: Build) -> str:
         return _why_not_the_image(build, built)
     if not build.python.exists():
         return f"{folder}: its Python {build.python.resolve()} is gone"
-    return ""
+    return why_not_as_built(folder, built.packages)
 
 
 @cache

@@ -10,6 +10,7 @@ from uv import find_uv_bin
 
 from reperf.builds.build import Built, LockBuild
 from reperf.builds.inside import BuildPython
+from reperf.builds.installed import check_locked
 from reperf.builds.steps import do, uv_settings
 from reperf.errors import ReperfError
 from reperf.files import sha256
@@ -26,7 +27,8 @@ def build_lock(build: LockBuild) -> None:
 
     Raises:
         ReperfError: something cannot be found, installed or imported; the message says what, and
-            ends with uv's or the program's last lines.
+            ends with uv's or the program's last lines. Or other packages were installed than the
+            lock names.
     """
     folder, lock = build.folder, build.lock.relative_to(ENVIRONMENTS.parent)
     # Launchers name their interpreter by its path, which must outlive a link to the folder.
@@ -55,6 +57,7 @@ def build_lock(build: LockBuild) -> None:
         do(linked, trouble=f"{folder}: CUDA's libraries cannot be linked for the framework")
     started = BuildPython([python], str(folder))
     contents = started.contents(build.system.framework)
+    check_locked(contents.packages, build.lock, str(lock))
     if build.device == "cuda" and contents.cuda is None:
         raise ReperfError(
             f"{lock}: {build.system.framework} {contents.framework} is a build for CPUs; "

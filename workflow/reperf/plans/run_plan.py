@@ -19,6 +19,10 @@ BATCH = "{batch_size}"
 """What stands in a plan's flags for a batch size that a search finds."""
 # Snakemake sets these to the number of the machine's cores; Slurm does not.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+# float32 is float32, not TF32, also what mixed precision leaves in it, unless TF32 is asked for.
+# NVIDIA's libraries read the first when they are loaded: with 0 they never compute in TF32,
+# whatever a program asks of them. The second undoes what NVIDIA's image of PyTorch sets.
+TF32 = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 ITERATIONS = 8
 """Of a trial of a batch size: optimizers and collectives take their memory in two or three."""
 SHARE = 97
@@ -215,4 +219,6 @@ def variables_of(run: Run, system: System) -> dict[str, str]:
         given["CORES"] = "shared"
     for variant in system.varied(run.variant):
         given |= variant.environment
+    if run.device == "cuda":
+        given |= dict.fromkeys(TF32, "1" if run.precision == "tf32" else "0")
     return dict(sorted(given.items()))  # their order decides nothing

@@ -16,6 +16,7 @@ from typing import Any
 from reperf.config import Run
 from reperf.host import Environment
 from reperf.records.run_record import RunRecord
+from reperf.records.shell import deciding
 
 VERSION = 1
 NO_PART = frozenset(
@@ -28,6 +29,8 @@ NO_PART = frozenset(
     }
 )
 """The fields of a run that do not make two cells different things."""
+VARIABLES = "variables"
+"""The part for what the shell gave the ranks."""
 SHOWN = 12
 """Hexadecimal digits of a digest: 2 ** 48 are enough for all cells that were ever measured."""
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -40,6 +43,7 @@ def key_of(record: RunRecord) -> str:
         return ""
     parts = record.run.model_dump(mode="json", exclude=set(NO_PART))
     parts |= {"device": device, "build": _build(record.environment)}
+    parts[VARIABLES] = _variables(record)
     parts["overlay"] = record.environment.overlay
     parts = {name: parts[name] for name in sorted(parts) if parts[name] not in _usual(name)}
     exact = json.dumps(parts, sort_keys=True, separators=(",", ":"))
@@ -83,6 +87,13 @@ def _build(environment: Environment) -> str:
     image = environment.image
     kind, digest = ("image", image.digest) if image else ("lock", environment.lock_sha256)
     return f"{kind} {digest.removeprefix('sha256:')[:SHOWN]}"
+
+
+def _variables(record: RunRecord) -> str:
+    """Names, and a digest with the values, which may hold what parts a key."""
+    given = deciding(record.inherited)
+    digest = sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
+    return f"{'+'.join(sorted(given))} {digest[:SHOWN]}" if given else ""
 
 
 def _shown(value: Any) -> str:  # noqa: ANN401 - whatever a run holds

@@ -214,6 +214,11 @@ class RunRecord(Sealed):
         (), description="what started the parameter servers; empty: there are none"
     )
     variables: dict[str, str] = Field(description="environment variables that the launch set")
+    inherited: dict[str, str] = Field(
+        {},
+        description="those of the shell that reached the ranks too, and that a framework, NCCL, "
+        "CUDA, a math library, the loader or the allocator reads; empty in an image",
+    )
     environment: Environment
     trainer: str = Field(
         "", description="SHA-256 of the trainer's code, without comments and docstrings"

@@ -6,8 +6,9 @@ from pathlib import PurePath
 from reperf.drawing.panels import Entry, Row
 from reperf.layout import RUN_RECORD
 from reperf.printed import ABSENT
-from reperf.records.cell_key import differing
+from reperf.records.cell_key import VARIABLES, differing
 from reperf.records.run_record import RunRecord
+from reperf.records.shell import differing_variables
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,9 @@ class CellView(Entry):
     @property
     def differs_in(self) -> list[str]:
         """Settings in which its runs differ; if there are any, the runs are not repeats."""
-        return differing({run.row.key for run in self.runs if run.row.key})
+        parts = differing({run.row.key for run in self.runs if run.row.key})
+        names = differing_variables(run.record for run in self.runs if run.record)
+        return [part for part in parts if part != VARIABLES or not names] + names
 
     @property
     def stray(self) -> RunView | None:

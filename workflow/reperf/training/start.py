@@ -4,7 +4,7 @@ import os
 import shutil
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from subprocess import TimeoutExpired
@@ -12,23 +12,21 @@ from subprocess import TimeoutExpired
 from trainers.contract.compilers import COMPILED
 from trainers.contract.together import PARTING
 
+from reperf.building.code import digest_of_code
 from reperf.builds import RECORD, Build, ImageBuild, build_of, why_build
 from reperf.builds.engines import VISIBLE_GPUS, start_in, variables_inside
 from reperf.config import Run
 from reperf.errors import ReperfError
-from reperf.plans.run_plan import THREADS, RunPlan
+from reperf.plans.run_plan import TF32, THREADS, RunPlan
 from reperf.programs import ended
-from reperf.systems import MODULE_STARTER, TRAINERS, load_systems
+from reperf.records.shell import read_variables
+from reperf.systems import MODULE_STARTER, ROOT, TRAINERS, load_systems
 from reperf.training.launch import Command, Outcome, launch
 from reperf.training.places import Place
 from reperf.training.tries import this_call
 
 # What srun itself needs; the image must see no more of this machine's environment.
 _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
-# float32 is float32, not TF32, also what mixed precision leaves in it, unless TF32 is asked for.
-# NVIDIA's libraries read the first when they are loaded: with 0 they never compute in TF32,
-# whatever a program asks of them. The second undoes what NVIDIA's image of PyTorch sets.
-_TF32_VARIABLES = ("NVIDIA_TF32_OVERRIDE", "TORCH_ALLOW_TF32_CUBLAS_OVERRIDE")
 _SECONDS_TO_REMOVE = 20.0
 """How long an engine may take to end and remove a container."""
 _COMPILED = Path(".cache/compiled")
@@ -42,11 +40,13 @@ class Start:
         trainers: the command that starts them.
         servers: that of the parameter servers; None: there are none.
         variables: those that are set for the trainers, as the run's record holds them.
+        inherited: those of the shell that reach the trainers, and that what they run on reads.
     """
 
     trainers: Command
     servers: Command | None
     variables: Mapping[str, str]
+    inherited: Mapping[str, str] = field(default_factory=dict)
 
     def launched(self, place: Place, run: Run, *, log: Path, time_limit: float) -> Outcome:
         """Start the launchers, wait for their end or end them, leave no container; see `launch`."""
@@ -77,16 +77,17 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
         program: what the framework's launcher starts once for each rank, with its flags.
 
     Raises:
-        ReperfError: the run's build is not made, or its image is another one than it was.
+        ReperfError: the run's build is not made, or is another one than it was; or the trainer is
+            not the planned one.
     """
     run = plan.run
     build = build_of(run)
     inside = isinstance(build, ImageBuild)
-    if (inside or (build.folder / RECORD).exists()) and (why := why_build(build)):
-        raise ReperfError(f"{why}; once {build.folder}/{RECORD} is removed, the next call makes it")
+    if why := why_not_planned(plan):
+        raise ReperfError(why)
     variables = {"PYTHONPATH": str(TRAINERS.parent), **plan.variables, **place.variables}
-    if run.device == "cuda":
-        variables |= dict.fromkeys(_TF32_VARIABLES, "1" if run.precision == "tf32" else "0")
+    # No place may turn float32 into TF32.
+    variables |= {name: plan.variables[name] for name in TF32 if name in plan.variables}
     words, variables[PARTING] = placeholders(run, place)
     if compiled := compiled_folder(run):
         variables[COMPILED] = str(compiled)
@@ -96,7 +97,34 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
         for_servers = variables | dict.fromkeys(THREADS, str(run.servers.threads))
         served = [*launcher(plan.serve, words), *plan.server]
         servers = _command(run, build, place, served, for_servers)
-    return Start(trainers, servers, variables_inside(variables) if inside else variables)
+    if inside:
+        return Start(trainers, servers, variables_inside(variables))
+    reached = read_variables(trainers.environment)
+    inherited = {name: value for name, value in reached.items() if name not in variables}
+    return Start(trainers, servers, variables, inherited)
+
+
+def why_not_planned(plan: RunPlan) -> str:
+    """Why a run would not train by what its plan names, now; "" if it would.
+
+    To be asked where a run starts and at its end: meanwhile people pull, or upgrade a package.
+    """
+    build = build_of(plan.run)
+    looked = isinstance(build, ImageBuild) or (build.folder / RECORD).exists()
+    if looked and (why := why_build(build)):
+        return f"{why}; once {build.folder}/{RECORD} is removed, the next call makes it"
+    code = load_systems()[plan.run.system].code(plan.run.workload)
+    try:
+        # Not the system's own digest, which is that of the first time.
+        if digest_of_code(code, ROOT) == plan.trainer:
+            return ""
+        last = max(code, key=lambda file: file.stat().st_mtime)
+    except FileNotFoundError as error:
+        return f"{error.filename}: is gone, and the plan's trainer has it"
+    return (
+        f"{last.relative_to(ROOT)}: the trainer's code, of which this file changed last, is not "
+        "that of the plan; the next call plans the run anew"
+    )
 
 
 def _command(

@@ -39,7 +39,7 @@ from reperf.training.commit import checked_out_commit
 from reperf.training.launch import STEP_MARK, Outcome
 from reperf.training.load import Watch
 from reperf.training.places import Place
-from reperf.training.start import Start, start_of
+from reperf.training.start import Start, start_of, why_not_planned
 from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
 from reperf.training.tries import LOST, STOPPED, ended_try, keep, new_try, this_call
 from reperf.values import Status
@@ -186,6 +186,7 @@ def try_once(
         command=tuple(start.trainers.words),
         servers_command=tuple(start.servers.words) if start.servers else (),
         variables=start.variables,
+        inherited=start.inherited,
         environment=read_environment(build_of(run)),
         trainer=plan.trainer,
         cluster=place.cluster,
@@ -234,6 +235,8 @@ def _to_its_end(
     reported = reported_in(run, facts)
     computed = reported.get("computed_in")
     status, reason = judge(run, outcome, log, facts, time_limit)
+    if status in FINAL and (why := why_not_planned(plan)):
+        status, reason = "failed", f"changed while it ran: {why}"[:LONGEST_REASON]
     record = record.model_copy(
         update={
             "status": status,

@@ -1,0 +1,98 @@
+"""The variables of a shell that change how a run trains, by what reads them.
+
+They reach every rank of an environment's run, whoever set them; an image's ranks see none of them.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+
+from reperf.records.run_record import RunRecord
+from reperf.text import printable
+
+READ_BY = {
+    # docs.nvidia.com: NCCL's "Environment Variables"
+    "NCCL_": "NCCL",
+    # CUDA C++ Programming Guide, "CUDA Environment Variables"; cuBLAS and cuDNN, their references
+    "CUDA_": "CUDA",
+    "CUBLAS_": "cuBLAS",
+    "CUBLASLT_": "cuBLAS",
+    "CUDNN_": "cuDNN",
+    "NVIDIA_": "NVIDIA's libraries: NVIDIA_TF32_OVERRIDE",
+    # pytorch.org, "Torch Environment Variables"; c10 and ATen in their sources
+    "TORCH": "PyTorch and its compilers",
+    "PYTORCH_": "PyTorch",
+    "ATEN_": "PyTorch's kernels for CPUs",
+    "TRITON_": "Triton",
+    # docs.jax.dev, "Configuration options"; openxla.org, "XLA flags"
+    "JAX_": "JAX",
+    "XLA_": "XLA",
+    # tensorflow/core/util and tsl/util in TensorFlow's source
+    "TF_": "TensorFlow",
+    # mxnet.apache.org, "Environment Variables"; ps-lite's DMLC_
+    "MXNET_": "MXNet",
+    "DMLC_": "MXNet",
+    # paddlepaddle.org.cn, "FLAGS"; docs.oneflow.org and OneFlow's source
+    "FLAGS_": "PaddlePaddle",
+    "PADDLE_": "PaddlePaddle",
+    "ONEFLOW_": "OneFlow",
+    "HOROVOD_": "Horovod",
+    "DALI_": "DALI",
+    # OpenMP 5.2, chapter 21; GCC's libgomp; Intel's and LLVM's runtime
+    "OMP_": "OpenMP",
+    "GOMP_": "OpenMP of GCC",
+    "KMP_": "OpenMP of LLVM and Intel",
+    # oneMKL's and oneDNN's developer guides; OpenBLAS's and BLIS's READMEs
+    "MKL_": "oneMKL",
+    "ONEDNN_": "oneDNN",
+    "DNNL_": "oneDNN",
+    "OPENBLAS_": "OpenBLAS",
+    "GOTO_": "OpenBLAS",
+    "BLIS_": "BLIS",
+    # ld.so(8), mallopt(3), glibc's "Tunables"; the manuals of jemalloc and gperftools
+    "LD_": "the loader",
+    "MALLOC_": "the allocator",
+    "GLIBC_TUNABLES": "the C library",
+    "TCMALLOC_": "the allocator",
+    # ucx's, Open MPI's, libfabric's and gloo's documentation
+    "UCX_": "UCX",
+    "OMPI_": "Open MPI",
+    "FI_": "libfabric",
+    "GLOO_": "Gloo",
+}
+"""How a variable's name begins -> what reads it. Comments say where that is documented."""
+# Terraform's begin as TensorFlow's do, and some hold secrets; records are published.
+_NOT_READ = re.compile(
+    r"TF_(?:VAR|CLI|TOKEN|LOG|WORKSPACE|DATA_DIR|REGISTRY|REATTACH|INPUT|IN_AUTOMATION)(?:_|$)"
+    r"|.*(?:_KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)"
+)
+_NAME = re.compile(rf"(?:{'|'.join(READ_BY)})\w*", re.ASCII)
+_OF_A_MACHINE = re.compile(
+    r".*_(?:HOME|ROOT|PATH|DIR|FILE|VERSION|IFNAME|HCA|DEVICES|CAPABILITIES)|NVIDIA_REQUIRE_.*"
+)
+"""Names of those that say where things are on a machine, or what an image is."""
+_OF_A_RUN = frozenset({"CUDA_VISIBLE_DEVICES"})
+"""Which of a machine's devices a run has, which its repeats need not share."""
+
+
+def read_variables(environment: Mapping[str, str]) -> dict[str, str]:
+    """Those of an environment's variables that something of READ_BY reads, by name.
+
+    Values are printable; names that sound like those of secrets are left out.
+    """
+    return {
+        name: printable(environment[name])
+        for name in sorted(environment)
+        if _NAME.fullmatch(name) and not _NOT_READ.match(name)
+    }
+
+
+def deciding(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Those of a run's inherited variables that make it another thing on any machine."""
+    return {name: inherited[name] for name in inherited if not _OF_A_MACHINE.fullmatch(name)}
+
+
+def differing_variables(records: Iterable[RunRecord]) -> list[str]:
+    """The names of variables in which records differ: inherited ones, and those of the launch."""
+    given = [record.inherited | read_variables(record.variables) for record in records]
+    names = sorted({name for variables in given for name in variables} - _OF_A_RUN)
+    return [name for name in names if len({variables.get(name) for variables in given}) > 1]
