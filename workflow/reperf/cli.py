@@ -1,4 +1,4 @@
-"""Measure logs, check archives, examine machines and plan reports: all but the runs themselves."""
+"""Measure logs, check archives, examine machines, estimate costs: all but the runs themselves."""
 
 import argparse
 import errno
@@ -18,8 +18,10 @@ INTERRUPTED = 130
 """Exit status after Ctrl-C: the one a shell gives a program that SIGINT ended."""
 WRONG_ARGUMENTS = 2
 """Exit status after arguments that no command takes: argparse's."""
-OF_ARCHIVES = ("verify", "rebuild", "sign")
-"""The actions of `archive`, which people type as commands."""
+MEANT = {action: f"archive {action}" for action in ("verify", "rebuild", "sign")} | {
+    "plan": "estimate"
+}
+"""What people type -> the command that does it."""
 NOBODY_READS = 141
 """Exit status when `head` and the like have read enough: the one a shell gives after SIGPIPE."""
 
@@ -76,14 +78,14 @@ def _run_and_flush(arguments: Sequence[str] | None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     # Some import libraries for half a second, when Ctrl-C must be as quiet as later.
-    from reperf.commands import archive, config, doctor, latex, measure, plan, runs  # noqa: PLC0415
+    from reperf.commands import archive, config, doctor, estimate, latex, measure, runs  # noqa: PLC0415
 
     parser = _Parser(prog="reperf", description=__doc__)
     parser.add_argument("--version", action="version", version=f"reperf {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
-    for command in (archive, config, doctor, latex, measure, plan, runs):
+    for command in (archive, config, doctor, estimate, latex, measure, runs):
         command.add(commands)
     options, unknown = parser.parse_known_args(arguments)
     called = commands.choices.get(options.command, parser)
@@ -111,6 +113,6 @@ class _Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: object) -> None:
         if action.choices is not None and value not in action.choices:
             known = list(map(str, action.choices))
-            meant = f"; did you mean archive {value}?" if value in OF_ARCHIVES else ""
+            meant = f"; did you mean {MEANT[value]}?" if value in MEANT else ""
             allowed = f"allowed: {', '.join(known)}{meant or did_you_mean(value, known)}"
             raise argparse.ArgumentError(action, f"got {value!r}; {allowed}")

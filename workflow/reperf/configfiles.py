@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from reperf.config import Report, load_report
+from reperf.config import Cluster, Report, load_report
+from reperf.config.site import ENGINES
 from reperf.errors import ReperfError
 from reperf.machine import resolve
 from reperf.systems import ROOT
@@ -14,8 +15,12 @@ DEFAULT = Path("config.yaml")
 """What a call measures that names no suites, as the Snakefile has it."""
 
 
-def read_report(files: Sequence[Path]) -> tuple[Report, str]:
+def read_report(files: Sequence[Path], devices: int | None = None) -> tuple[Report, str]:
     """Read the report that Snakemake makes of the files after --configfile.
+
+    Args:
+        files: none: the report that it makes by itself.
+        devices: read it for a node with so many GPUs; None: for this machine, or its cluster.
 
     Returns:
         The report, and its files as messages name them.
@@ -33,11 +38,33 @@ def read_report(files: Sequence[Path]) -> tuple[Report, str]:
         files = [DEFAULT, *files]
         config = merged(files)
     name = name_of(files)
-    return resolve(load_report(config, name)), name
+    report = load_report(config, name)
+    if devices:
+        report = _on_another_node(report, devices, name)
+    return resolve(report), name
+
+
+def _on_another_node(report: Report, devices: int, name: str) -> Report:
+    """The same report for a node that is not here, of which only its GPUs are known.
+
+    Raises:
+        ReperfError: it is for a cluster.
+    """
+    if report.cluster:
+        raise ReperfError(
+            f"{name}: cluster: says how many GPUs a node has; allowed: without --devices"
+        )
+    engine = report.container.engine or ENGINES[0]
+    return report.model_copy(
+        update={
+            "cluster": Cluster(nodes=1, devices_per_node=devices),
+            "container": report.container.model_copy(update={"engine": engine}),
+        }
+    )
 
 
 def read_profile(
-    profile: str | None, configfiles: Sequence[Path]
+    profile: str | None, configfiles: Sequence[Path], devices: int | None = None
 ) -> tuple[Report, str, dict[str, Any]]:
     """Read the report that a profile runs.
 
@@ -45,6 +72,7 @@ def read_profile(
         profile: folder that holds a Snakemake profile, here or in reperf's own folder; None: it
             runs on this machine.
         configfiles: instead of those that the profile names.
+        devices: as for read_report.
 
     Returns:
         The report, its files as messages name them, and the profile's settings.
@@ -55,7 +83,7 @@ def read_profile(
     settings: dict[str, Any] = read_written(_profile_file(profile)) if profile else {}
     named = settings.get("configfile", [])
     files = [named] if isinstance(named, str) else named
-    return *read_report(configfiles or [*map(Path, files)]), settings
+    return *read_report(configfiles or [*map(Path, files)], devices), settings
 
 
 def _profile_file(profile: str) -> Path:

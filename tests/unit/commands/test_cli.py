@@ -215,10 +215,13 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("measur x.log", "COMMAND: got 'measur'; allowed: archive, config, doctor, latex, measure"),
+        (
+            "measur x.log",
+            "COMMAND: got 'measur'; allowed: archive, config, doctor, estimate, latex",
+        ),
         (
             "verify x.zip",
-            "doctor, latex, measure, plan, runs; did you mean archive verify?",
+            "doctor, estimate, latex, measure, runs; did you mean archive verify?",
         ),
         ("measure --window 15:5 x.log", "--window: got '15:5'; allowed: FIRST:LAST, FIRST below"),
         ("measure --method Published x.log", "published; did you mean published? (see reperf"),
@@ -227,8 +230,15 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
         ("config shema", "got 'shema'; allowed: check, init, docs, schema; did you mean schema?"),
         ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
-        ("", "COMMAND: is missing; allowed: archive, config, doctor, latex, measure, plan, runs"),
-        ("plan mine.yaml", "reperf plan: unrecognized arguments: mine.yaml; did you mean --config"),
+        ("", "COMMAND: is missing; allowed: archive, config, doctor, estimate, latex, measure"),
+        (
+            "plan --profile slurm",
+            "latex, measure, runs; did you mean estimate? (see reperf --help)",
+        ),
+        (
+            "estimate mine.yaml",
+            "estimate: unrecognized arguments: mine.yaml; did you mean --config",
+        ),
         ("runs --configfile none.yaml", "none.yaml: No such file or directory"),
         ("latex one", "results/summary.csv: No such file or directory; allowed: a table that"),
         ("archive verify none.zip", "none.zip: No such file or directory; name an archive"),

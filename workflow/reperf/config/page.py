@@ -25,7 +25,7 @@ snakemake --profile slurm --configfile reports/modern.yaml site.yaml  # there
 ```
 
 Snakemake merges the files: a later file overrides an earlier one key by key, and replaces a list as
-a whole. Files without `suites` add to `config.yaml`. `reperf plan`, `reperf doctor` and
+a whole. Files without `suites` add to `config.yaml`. `reperf estimate`, `reperf doctor` and
 `reperf runs` take the same `--configfile`. Put targets before it, or after `--`.
 
 `reperf config init FILE` writes a report with comments, to be edited; `reperf config check FILE`

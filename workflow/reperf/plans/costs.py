@@ -1,66 +1,82 @@
-"""What a report asks for before it starts: runs, device hours, downloads, disk, memory."""
+"""What a report asks for before it starts: runs, hours, downloads, disk, memory."""
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from math import prod
 from pathlib import Path
 from shutil import disk_usage
+from typing import NamedTuple
 
 from reperf.builds import Build, ImageBuild, build_of, why_build
-from reperf.config import Report, Run, Suite, topology_shape
-from reperf.errors import ReperfError
-from reperf.plans.checking import check_report
+from reperf.config import Report, Run, topology_shape
 from reperf.plans.planning import Plans
-from reperf.plans.run_plan import TIME_LIMITS, RunPlan
+from reperf.plans.run_plan import ITERATIONS, TIME_LIMITS, RunPlan
+from reperf.plans.typical_times import TypicalTimes
 from reperf.printed import gibibytes
+from reperf.systems import Device
 from reperf.text import count
 
-AT_MOST = "device hours, at most"
 LOG_BYTES = 2 * 10**6
 """A run's log and record, including tries and copies; 200 kB is usual."""
 ENVIRONMENT_BYTES = {"cpu": 2 * 10**9, "cuda": 12 * 10**9}
 """One environment: PyTorch for CPUs took 1 GB, and CUDA's libraries take several times that."""
+TRIALS = 10
+"""Runs of a few iterations that a search for the largest batch usually takes."""
+DAY = 24
+"""Hours."""
 
 
-def describe_costs(report: Report, configfile: str) -> Iterator[str]:
+class Cost(NamedTuple):
+    """What a run, or a search, takes of the machine or of the cluster's nodes."""
+
+    suite: str
+    entry: str
+    topology: str
+    typical: float
+    """Hours of a node; of this machine, which has one run at a time."""
+    most: float
+    """Likewise, if it takes all of its time limit."""
+    by: str
+    """What `typical` is from."""
+
+
+def describe_costs(report: Report) -> Iterator[str]:
     """Describe what a report asks for, line by line; nothing is started or written.
 
     Args:
         report: with its device decided.
-        configfile: its file, for what would be refused.
     """
     plans = Plans(report)
     searches = [plan for path, plan in plans.searches.items() if not _is_of(path, plan)]
-    to_come = [plan.run for plan in plans.runs.values() if not _is_of(plan.run.record, plan)]
+    to_come = [plan for plan in plans.runs.values() if not _is_of(plan.run.record, plan)]
     ended = len(plans.runs) - len(to_come)
     devices = dict.fromkeys(map(report.device_of, report.suites))
     yield (
         f"{report.title}: {count(len(plans.runs), 'run')} on {' and '.join(devices)}"
         f"{f', {ended} of which have ended' if ended else ''}"
     )
-    if to_come:
-        suites = {suite.name: suite for suite in report.suites}
-        named = [(run.suite, run.entry, run.topology) for run in to_come]
+    costs, of_searches = _costs(report, to_come, searches)
+    on_nodes = report.cluster is not None and report.cluster.nodes > 1
+    if costs:
         yield ""
-        yield from table_of_runs(named, suites)
+        yield from table_of_costs(costs, on_nodes=on_nodes)
         yield ""
-        yield "Most runs take a fraction of their time limits; one that fails is tried again."
-    if searches:
-        hours = sum(
-            _hours(plan.run.topology, TIME_LIMITS * plan.aside.time_limit) for plan in searches
-        )
-        yield f"{count(len(searches), 'search')} for the largest batch: {_short(hours)} {AT_MOST}"
-    trained = [*to_come, *(plan.run for plan in searches)]
+        for by, runs in Counter(cost.by for cost in costs).items():
+            yield f"time of {count(runs, 'run')}: {by}"
+    if of_searches:
+        searching = count(len(of_searches), "search")
+        unit = " node-hours" if on_nodes else ""
+        yield f"{searching} for the largest batch: {_both(of_searches, on_nodes)}{unit}"
+    if costs or of_searches:
+        yield _duration(report, [*costs, *of_searches])
+    yield from _ranking(plans)
+    trained = [plan.run for plan in (*to_come, *searches)]
     yield from _downloads(trained)
     yield from _room(report, trained)
     yield from _shared(report)
     yield from _unsupported(report)
-    try:
-        check_report(report, configfile)
-    except ReperfError as fault:
-        yield f"refused as it is: {fault}"
 
 
 def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
@@ -88,39 +104,109 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
     )
 
 
-def table_of_runs(
-    runs: Collection[tuple[str, str, str]], suites: Mapping[str, Suite]
-) -> Iterator[str]:
-    """A line for each suite: its runs on each topology, and how long their devices may be taken.
+def table_of_costs(costs: Collection[Cost], *, on_nodes: bool) -> Iterator[str]:
+    """A line for each suite: its runs on each topology, and how long they take.
 
     Args:
-        runs: suite, entry and topology of each.
-        suites: by name, in the order of the lines.
+        costs: of each run, in the suites' order.
+        on_nodes: whether a cluster has several nodes, whose hours are then counted.
     """
-    of_suites = {suite: [run for run in runs if run[0] == suite] for suite in suites}
-    of_suites = {suite: found for suite, found in of_suites.items() if found} | {"all": [*runs]}
-    topologies = sorted({topology for *_, topology in runs})
-    topologies.sort(key=_devices)
-    rows = [("suite", "systems", *topologies, "runs", AT_MOST)]
-    for name, found in of_suites.items():
-        times = Counter(topology for *_, topology in found)
-        hours = sum(_hours(topology, suites[suite].time_limit) for suite, _, topology in found)
+    suites: dict[str, list[Cost]] = defaultdict(list)
+    for cost in costs:
+        suites[cost.suite].append(cost)
+    topologies = sorted({cost.topology for cost in costs}, key=_devices)
+    unit = "node-hours" if on_nodes else "time"
+    rows = [("suite", "systems", *topologies, "runs", f"{unit} (at most)")]
+    for name, of_suite in [*suites.items(), ("all", [*costs])]:
+        times = Counter(cost.topology for cost in of_suite)
         numbers = (f"{times[topology]:,}" if times[topology] else "-" for topology in topologies)
-        entries = {entry for _, entry, _ in found}
-        rows.append((name, str(len(entries)), *numbers, f"{len(found):,}", _short(hours)))
+        entries = {cost.entry for cost in of_suite}
+        time = _both(of_suite, on_nodes)
+        rows.append((name, str(len(entries)), *numbers, f"{len(of_suite):,}", time))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, *cells in rows:
         right = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
         yield "  ".join([name.ljust(widths[0]), *right])
 
 
+def _costs(
+    report: Report, runs: Iterable[RunPlan], searches: Iterable[RunPlan]
+) -> tuple[list[Cost], list[Cost]]:
+    """What runs take, and what searches take."""
+    times = TypicalTimes(report)
+
+    def cost(plan: RunPlan, *, tries: int = 1, limits: int = 1) -> Cost:
+        run, limit = plan.run, plan.aside.time_limit
+        typical = times.of(run, limit)
+        hours_a_second = _nodes(report, run) / 3600
+        most = hours_a_second * limits * limit
+        hours = min(most, hours_a_second * tries * typical.seconds)
+        return Cost(run.suite, run.entry, run.topology, hours, most, typical.by)
+
+    return (
+        [cost(plan) for plan in runs],
+        [cost(_trial(plan), tries=TRIALS, limits=TIME_LIMITS) for plan in searches],
+    )
+
+
+def _trial(search: RunPlan) -> RunPlan:
+    """What a search runs several times."""
+    trial = search.run.model_copy(update={"iterations": ITERATIONS})
+    return search.model_copy(update={"run": trial})
+
+
+def _nodes(report: Report, run: Run) -> float:
+    """The nodes that nothing else can use while a run trains; a part of one if it shares it."""
+    cluster = report.cluster
+    if cluster and not cluster.exclusive and run.device == "cuda":
+        return run.world_size / cluster.devices_per_node
+    return run.nodes
+
+
+def _summed(costs: Iterable[Cost]) -> tuple[float, float]:
+    """Typical hours, and the most."""
+    hours = [(cost.typical, cost.most) for cost in costs]
+    return sum(typical for typical, _ in hours), sum(most for _, most in hours)
+
+
+def _both(costs: Iterable[Cost], on_nodes: bool) -> str:
+    typical, most = map(_short if on_nodes else _in_words, _summed(costs))
+    return f"{typical} ({most})"
+
+
+def _duration(report: Report, costs: Iterable[Cost]) -> str:
+    """How long all of it takes on the nodes that there are."""
+    nodes = report.cluster.nodes if report.cluster else 1
+    typical, most = (_in_words(hours / nodes) for hours in _summed(costs))
+    where = f"on {count(nodes, 'node')} if none of them waits" if report.cluster else "here"
+    return f"in all {typical} {where} (at most {most}); builds and failed runs come on top"
+
+
+def _in_words(hours: float) -> str:
+    if hours >= 2 * DAY:
+        return f"{_short(hours / DAY)} days"
+    return f"{_short(hours)} h" if hours >= 1 else f"{_short(hours * 60)} min"
+
+
+def _ranking(plans: Plans) -> Iterator[str]:
+    """Whether the repeats of suites can tell their systems apart, even where none overlap."""
+    from reperf.measuring.statistics import repeats_to_resolve  # noqa: PLC0415 - pandas: 0.5 s
+
+    suites: dict[str, list[str]] = defaultdict(list)
+    for name, plan in plans.suites.items():
+        trained = Counter(cell.runs[0].topology for cell in plan.cells if not cell.unsupported)
+        systems = max(trained.values(), default=0)
+        if systems > 1:
+            repeats, needed = plan.suite.repeats, repeats_to_resolve(systems - 1)
+            can = "can" if repeats >= needed else "cannot"
+            line = f"{count(repeats, 'repeat')} {can} rank {systems} systems"
+            suites[line if can == "can" else f"{line}; {needed} can"].append(name)
+    for line, names in suites.items():
+        yield f"{line}: {', '.join(names)}"
+
+
 def _devices(topology: str) -> int:
     return prod(topology_shape(topology))
-
-
-def _hours(topology: str, seconds: float) -> float:
-    """The device hours of a run that takes all of its time."""
-    return _devices(topology) * seconds / 3600
 
 
 def _short(hours: float) -> str:
@@ -138,17 +224,21 @@ def _downloads(runs: Iterable[Run]) -> Iterator[str]:
     """The builds that must be made or pulled first."""
     # Systems may have one in common.
     builds = {(build := build_of(run)).folder: (build, run.device) for run in runs}
-    missing = [(build, device) for build, device in builds.values() if why_build(build)]
-    for build, device in sorted(missing, key=lambda one: one[0].id):
+    users: dict[tuple[str, Device], list[str]] = defaultdict(list)
+    for build, device in sorted(builds.values(), key=lambda one: one[0].id):
+        if why_build(build):
+            system = build.system if isinstance(build, ImageBuild) else build.system.host
+            users[_described(build), device].append(system.id)
+    for (described, device), systems in users.items():
         size = gibibytes(ENVIRONMENT_BYTES[device])
-        yield f"to download: {_described(build)}, up to {size} once unpacked"
+        yield f"to download: {described} for {', '.join(systems)}, up to {size} once unpacked"
 
 
 def _described(build: Build) -> str:
     if isinstance(build, ImageBuild):
-        return f"image {build.container.image} for {build.system.id}"
+        return f"image {build.container.image}"
     packages = build.lock.read_text(encoding="utf-8").count("==")
-    return f"{count(packages, 'package')} of {build.lock.name} for {build.system.host.id}"
+    return f"{count(packages, 'package')} of {build.lock.name}"
 
 
 def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
