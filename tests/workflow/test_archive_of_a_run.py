@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
+from reperf.files import sha256
 from reperf.tables import read_measurements
 
 from tests.helpers.small_benchmark import Benchmark
@@ -53,3 +54,26 @@ def test_the_same_runs_are_archived_to_the_same_bytes(finished_benchmark: Benchm
     answer = finished_benchmark.snakemake("--forcerun", "archive", "--", "archive/small.zip")
     assert answer.returncode == 0, answer.stdout
     assert file.read_bytes() == first
+
+
+def test_the_report_names_its_archives_and_another_report_keeps_them(
+    finished_benchmark: Benchmark,
+):
+    folder = finished_benchmark.folder
+    file = folder / "archive/small.zip"
+    content, digest = file.read_bytes(), sha256(file)
+    assert digest in (folder / "results/report.html").read_text()
+    assert digest in (folder / "results/report.md").read_text()
+    finished_benchmark.configure(title="another report")
+    answer = finished_benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    (kept,) = folder.glob("archive/small.*-*.zip")
+    assert kept.stem.endswith(f"-{digest[:8]}")
+    assert kept.read_bytes() == content
+    said = f"archive/small.zip is of another configuration: it is kept as archive/{kept.name}"
+    assert answer.stdout.count(said) == 1
+    page = (folder / "results/report.html").read_text()
+    assert sha256(file) in page
+    assert digest not in page
+    answer = finished_benchmark.call("reperf", "archive", "verify", str(kept), str(file))
+    assert answer.stdout.count("all as they were archived") == 2

@@ -17,6 +17,8 @@ CELLS = "cells.json"
 METADATA = "ro-crate-metadata.json"
 README = "README.txt"
 PAGE = "report.html"
+CHECK = "check.csv"
+"""The division that gives the number of each run."""
 REPERF = "#reperf"
 """The entity of the metadata that says which version of reperf made the archive."""
 SOURCES = Path("from")

@@ -6,6 +6,7 @@ import time
 from functools import cache
 from pathlib import Path
 
+from reperf.archive.kept import keep_others
 from reperf.building.code import code_behind, code_files, seen_from_here
 from reperf.building.work_folder import lock_folder
 from reperf.errors import one_line_errors, or_end
@@ -77,6 +78,7 @@ onstart:
         lock_folder(".")
         ready_cluster(REPORT)
         PLANS.write(anew=trained_anew(workflow, PLANS.runs))
+        keep_others(PLANS.configs)
 
 
 onerror:

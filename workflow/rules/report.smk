@@ -14,6 +14,7 @@ rule report:
         published_figures="figures/published",
         facts=PUBLISHED_FACTS,
         described=PLANS.descriptions,
+        archives=expand(ARCHIVE, suite=SUITES),  # the page names their SHA-256
         # What `reperf doctor` found, if it was ever called.
         diagnosis=[str(DIAGNOSIS)] if DIAGNOSIS.exists() else [],
         code=code_of("report"),

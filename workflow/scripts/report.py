@@ -4,7 +4,7 @@ from pathlib import Path
 
 from reperf.building.script import script
 from reperf.config import load_report
-from reperf.files import check_checksums
+from reperf.files import check_checksums, sha256
 from reperf.layout import REPORT_PLAN
 from reperf.measuring.recheck import check_tables
 from reperf.plans.plan_files import ReportPlan, SuitePlan
@@ -29,5 +29,6 @@ with script(snakemake.log[0], guarded=False):
         html=Path(snakemake.output.html),
         markdown=Path(snakemake.output.markdown),
         published=Path(snakemake.output.published),
+        archives={archive: sha256(archive) for archive in snakemake.input.archives},
         diagnosis=next(map(Diagnosis.read, snakemake.input.diagnosis), None),
     )

@@ -24,7 +24,7 @@ from reperf.config.site import Hardware
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError
 from reperf.layout import figures_of, tables_of
-from reperf.member_names import METADATA, PAGE, README
+from reperf.member_names import CHECK, METADATA, PAGE, README
 from reperf.plans.plan_files import training_files
 from reperf.records.run_record import RunRecord
 from reperf.tables import read_measurements, read_summary
@@ -74,7 +74,8 @@ def test_tables_and_figures_rebuild_to_the_byte_from_the_archive_alone(archived,
     monkeypatch.setattr(socket, "socket", refuse)
     monkeypatch.setattr("reperf.archive.rebuild.draw_suite", draw_suite)  # anew
     made = rebuild(archived, Path("new/folder"))
-    assert made.same == [*tables_of("resnet50"), *figures_of("resnet50"), README, PAGE]
+    made_again = [*tables_of("resnet50"), CHECK, *figures_of("resnet50"), README, PAGE]
+    assert made.same == made_again
     assert not made.differ
     for name, content in contents_of(archived).items():
         assert Path("new/folder", name).read_bytes() == content, name
@@ -120,7 +121,8 @@ def test_a_suite_of_which_nothing_can_run_is_archived_and_rebuilt(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     suite = SUITE["suites"][0] | {"systems": [GPUS_ONLY]}
     path = archive_suite(load_report(SUITE | {"suites": [suite]}))
-    assert len(rebuild(path, Path("new")).same) == 10
+    assert len(rebuild(path, Path("new")).same) == 11
+    assert "No number of this suite" in contents_of(path)[README].decode()
 
 
 def test_what_the_gpus_decided_is_in_an_archive(tmp_path, monkeypatch):
@@ -153,15 +155,18 @@ def test_the_archived_code_of_every_system_has_its_digest(tmp_path, monkeypatch,
 
 FASTER = {f"{RUN}/train.log": swap('"seconds": 1', '"seconds": 0.1')}
 SUMMARY_ROW = {SUMMARY: swap(",ok,", ",OK,")}
+DIVISION = {CHECK: swap("pytorch/1n1g/1,", "pytorch/1n1g/7,")}
 
 
-@pytest.mark.parametrize("changes", [FASTER, SUMMARY_ROW], ids=["a log", "a table"])
+@pytest.mark.parametrize(
+    "changes", [FASTER, SUMMARY_ROW, DIVISION], ids=["a log", "a table", "the divisions"]
+)
 def test_a_table_that_the_logs_do_not_give_is_refused_though_the_manifest_fits(archived, changes):
     path = rewritten(archived, changes)
     for call in (verify, lambda one: rebuild(one, Path("new"))):
         with refused_in_one_line(f"{path}: its logs give other tables: ") as refusal:
             call(path)
-        assert re.search(r"(measurements|summary)\.csv from line 2 on: ", str(refusal.value))
+        assert re.search(r"(measurements|summary|check)\.csv from line 2 on: ", str(refusal.value))
 
 
 def test_every_figure_and_page_that_differs_is_named(archived):
@@ -205,13 +210,14 @@ def test_a_run_that_is_in_no_archive_is_not_measured(archived):
 
 def test_logs_of_others_are_on_the_page_that_rebuilds(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("theirs").mkdir()
-    Path("theirs/one.log").write_text("\n".join(step_log()))
+    Path("theirs/1n2g").mkdir(parents=True)
+    Path("theirs/1n2g/one.log").write_text("\n".join(step_log()))
     suite = SUITE["suites"][0] | {"systems": [], "from": "theirs"}
     path = archive_suite(load_report(SUITE | {"suites": [suite]}))
     assert PAGE in rebuild(path, Path("new")).same
     page = Path("new", PAGE).read_text()
     assert "from theirs" in page
+    assert re.search(r"  file +from/theirs/1n2g/one.log\n", Path("new", README).read_text())
     assert ">None<" not in page
 
 
@@ -225,6 +231,11 @@ def test_it_explains_itself(archived, report):
     assert "<h1>two repeats</h1>" in page
     assert SUMMARY in page
     assert "Published" not in page
+    # The page says what to send, and its links lead to what lies beside it.
+    links = set(re.findall(r'href="([^"#:]+)"', page))
+    assert {README, CHECK, f"{RUN}/train.log", f"{RUN}/run.json"} <= links <= contents.keys()
+    assert "is the one to send with it" in page
+    assert "Archives to send" not in page
     # The readme names the commits of its runs.
     told = {"git_commit": "5f" * 20, "git_dirty": True}
     with verified(archived) as opened:
@@ -297,7 +308,7 @@ class TestCommand:
     def test_verify_and_rebuild(self, archived, capsys):
         assert main(["archive", "verify", str(archived)]) == 0
         assert "all as they were archived" in capsys.readouterr().out
-        assert len(rebuilt(archived, capsys).splitlines()) == 10
+        assert len(rebuilt(archived, capsys).splitlines()) == 11
 
     def test_several_are_verified_and_each_fault_is_told(self, archived, capsys):
         Path("broken.zip").write_bytes(archived.read_bytes()[:-1])

@@ -3,11 +3,13 @@
 import random
 import re
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 from reperf.printed import ABSENT, in_four_digits, number, percent, published_speedup
 from reperf.records.run_record import Power
-from reperf.report.html import SCRIPT
+from reperf.report.html import SCRIPT, render_html
+from reperf.report.markdown import render_markdown
 
 from tests.unit.report.benchmarks import Page
 
@@ -145,6 +147,20 @@ def test_numbers_without_a_batch_size_stand_loosely_beside_ours(page):
 def test_no_page_names_a_file_that_nobody_has(written):
     assert "seed:" not in "".join(written)
     assert "(Oneflow-Inc/DLPerf: reports/dlperf_benchmark_test_report_v1.md)" in written[2]
+
+
+def test_the_archives_to_send_are_named_with_their_sha256(big_benchmark, html):
+    archives = {"archive/resnet50-fp32.zip": "ab" * 32, "archive/resnet50-amp.zip": "cd" * 32}
+    context = replace(big_benchmark.context, archives=archives)
+    page = Page(render_html(context, big_benchmark.figures, "../"))
+    links = [attributes.get("href") for tag, attributes in page.elements if tag == "a"]
+    assert {f"../{name}" for name in archives} | {"#archives"} <= {*links}
+    for text in (page.text, render_markdown(context, "figures")):
+        assert "reperf archive verify archive/*.zip" in text
+        assert "send the archive of their suite" in text
+        for name, digest in archives.items():
+            assert re.search(rf"{name} (\| )?{digest}", text)
+    assert "archive/" not in html
 
 
 def test_one_run_alone_shows_no_spread(big_benchmark):

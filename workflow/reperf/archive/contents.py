@@ -10,6 +10,7 @@ Files keep their paths in the working folder, so that an unpacked archive is a w
     workflow/, envs/              the trainers that ran, the workloads' descriptions, and the locks
                                   of the environments
     README.txt, report.html       see reperf.archive.descriptions
+    check.csv                     the division of each run, see reperf.archive.by_hand
     config.json                   a configuration that asks for this suite alone
     cells.json                    the cells that it asks for, and why some cannot run
     ro-crate-metadata.json        see reperf.archive.descriptions
@@ -26,7 +27,7 @@ from reperf.archive.container import Member, write
 from reperf.config import Cell, Report, Run, Suite
 from reperf.layout import BATCH_FOLDERS, BATCH_RECORD, PLAN, RUN_FILES, figures_of, tables_of
 from reperf.measuring.found_logs import files_of
-from reperf.member_names import CELLS, CONFIG, METADATA, SOURCES
+from reperf.member_names import CELLS, CHECK, CONFIG, METADATA, SOURCES
 from reperf.plans.plan_files import training_files
 from reperf.records.run_record import RunRecord, records_of
 
@@ -46,19 +47,31 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
     Raises:
         ReperfError: the archive cannot be written.
     """
-    from reperf.archive.descriptions import describe, pages  # noqa: PLC0415 - a second of libraries
+    from reperf.archive.by_hand import check_table  # noqa: PLC0415 - a second of libraries
+    from reperf.archive.descriptions import describe, pages  # noqa: PLC0415
+    from reperf.tables import read_measurements  # noqa: PLC0415
 
     (suite,) = report.suites
     records = list(records_of(runs))
     files = files_of_suite(suite, runs, records) | training_files(runs)
-    inside = _with_sources_inside(report)
     texts = {
-        CONFIG: _json(inside.model_dump(mode="json", by_alias=True)),
+        CONFIG: config_of(report),
         CELLS: _json(CELL_LIST.dump_python(tuple(report.cells(suite)), mode="json")),
-    } | pages(inside, records)
+        CHECK: check_table(read_measurements(tables_of(suite.name)[0])).encode(),
+    }
+    texts |= pages(_with_sources_inside(report), records, lambda name: files.get(name, Path(name)))
     texts[METADATA] = _json(describe(report, [*files, *texts], records))
     members = [Member.of_file(name, file) for name, file in files.items()]
     write(path, members + [Member.of_bytes(name, text) for name, text in texts.items()])
+
+
+def config_of(report: Report) -> bytes:
+    """What the archive of a suite holds as its configuration.
+
+    Args:
+        report: of this suite alone.
+    """
+    return _json(_with_sources_inside(report).model_dump(mode="json", by_alias=True))
 
 
 def files_of_suite(suite: Suite, runs: list[Run], records: list[RunRecord]) -> dict[str, Path]:

@@ -5,7 +5,7 @@ Source: https://w3id.org/ro/crate/1.1 and https://w3id.org/ro/wfrun/process/0.5.
 """
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path, PurePath
 from string import Template
@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import quote
 
 from reperf import __version__
+from reperf.archive.by_hand import worked_example
 from reperf.config import Report, Run
 from reperf.layout import FIGURES, tables_of
 from reperf.member_names import CONFIG, METADATA, PAGE, README, REPERF
@@ -43,7 +44,9 @@ _LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy")
 _NO_DATE = "1980-01-01"
 
 
-def pages(report: Report, records: Sequence[RunRecord]) -> dict[str, bytes]:
+def pages(
+    report: Report, records: Sequence[RunRecord], place: Callable[[str], Path] = Path
+) -> dict[str, bytes]:
     """Name in the archive -> content, made from the tables and figures in the working folder.
 
     The published numbers of others are left out: an archive holds what was measured.
@@ -51,13 +54,15 @@ def pages(report: Report, records: Sequence[RunRecord]) -> dict[str, bytes]:
     Args:
         report: of the archived suite alone, as the archive holds it.
         records: of the suite's runs.
+        place: gives the file here that is called so in the archive.
     """
     (suite,) = report.suites
     tables = tables_of(suite.name)
+    measurements = read_measurements(tables[0])
     context = gather(
         report,
         records,
-        read_measurements(tables[0]),
+        measurements,
         read_summary(tables[1]),
         published=False,
         tables=tables,
@@ -68,6 +73,7 @@ def pages(report: Report, records: Sequence[RunRecord]) -> dict[str, bytes]:
         "profile": "--profile slurm " if report.cluster else "",
         "version": __version__,
         "pinned": f": the one at {commits[0].rstrip('+')}" if commits else "",
+        "example": worked_example(measurements, place),
         "commits": f", its runs at commit {' and '.join(commits)}" if commits else "",
     }
     return {

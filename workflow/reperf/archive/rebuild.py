@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable
 from contextlib import chdir
 from dataclasses import dataclass
+from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -11,6 +12,7 @@ from typing import TypeVar
 from zipfile import ZipFile
 
 from reperf import __version__
+from reperf.archive.by_hand import check_table
 from reperf.archive.container import unpack, verified
 from reperf.archive.contents import CELL_LIST
 from reperf.archive.descriptions import made_with, pages
@@ -20,8 +22,9 @@ from reperf.errors import ReperfError, faults_of
 from reperf.files import whole_file
 from reperf.layout import FIGURES, figures_of, tables_of
 from reperf.measuring.recheck import measured_tables
-from reperf.member_names import CELLS, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
+from reperf.member_names import CELLS, CHECK, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
 from reperf.records.run_record import RunRecord, records_of, with_found_batch
+from reperf.tables import read_measurements
 
 Content = TypeVar("Content")
 
@@ -88,7 +91,7 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
             f"{path}: {len(differ)} of {len(made)} files differ from those made again in "
             f"{folder}: {', '.join(differ)}"
         )
-    return Rebuilt(tables + [name for name in made if name not in differ], differ, others)
+    return Rebuilt([*tables, CHECK] + [name for name in made if name not in differ], differ, others)
 
 
 def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[RunRecord]]:
@@ -114,7 +117,7 @@ def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[R
     _check_sources(report, archive, path)
     tables, held = tables_of(suite.name), {*archive.namelist()}
     left = [str(file) for run in runs_of(cells) for file in (run.log, run.record)]
-    made = [*tables, *figures_of(suite.name), README, PAGE]
+    made = [*tables, CHECK, *figures_of(suite.name), README, PAGE]
     for name in [*left, *made]:
         if name not in held:
             raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")
@@ -123,6 +126,7 @@ def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[R
     with chdir(folder), faults_of(path):
         cells = tuple(cell.with_runs(with_found_batch) for cell in cells)
         again = measured_tables(suite, cells)
+        again[CHECK] = check_table(read_measurements(StringIO(again[tables[0]])))
         records = list(records_of(runs_of(cells)))
         for name, text in again.items():
             with whole_file(name) as stream:

@@ -34,7 +34,7 @@ from reperf.measuring.log_detection import (
 from reperf.measuring.measure import Method, Sources, measure_log
 from reperf.measuring.request import MeasureRequest, RunResult, drop_non_logs, refused
 from reperf.measuring.variants import NO_VARIANT, facts_of_system
-from reperf.member_names import CELLS, CONFIG, MANIFEST
+from reperf.member_names import CELLS, CONFIG, MANIFEST, README
 from reperf.records.run_record import LARGEST_RECORD, RunRecord
 from reperf.systems import load_workloads
 from reperf.text import natural_sort_key
@@ -130,6 +130,8 @@ def _class_inside(path: PurePath, exists: Callable[[PurePath], bool]) -> FileCla
     tries = path.parent.parent
     if tries.name == TRIES and exists(tries.parent / RUN_RECORD):
         return "other"  # the last try lies beside the record
+    if path.name == README:
+        return "other"  # that of an archive quotes a log
     hidden = any(part.startswith(".") for part in path.parts)
     return "sure" if is_archive(path) and not hidden else class_of(path)
 

@@ -1,6 +1,6 @@
 """The report: what was run, on what, what came out, and where every number comes from."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from os.path import relpath
 from pathlib import Path
 
@@ -29,6 +29,7 @@ def write_report(
     markdown: Path,
     published: Path,
     diagnosis: Diagnosis | None = None,
+    archives: Mapping[str, str] | None = None,
 ) -> None:
     """Write the report: a page, a plain document in Markdown, and a page of published reports.
 
@@ -41,11 +42,12 @@ def write_report(
             them, the document links to them.
         html, markdown, published: the files to write; the last is the page of published reports.
         diagnosis: what `reperf doctor` found on the machines, if it was run.
+        archives: the archives of the suites, each with its SHA-256.
 
     Raises:
         ReperfError: a file cannot be written.
     """
-    context = gather(report, records, measurements, summary, diagnosis)
+    context = gather(report, records, measurements, summary, diagnosis, archives=archives)
     with whole_file(html) as stream:
         stream.write(render_html(context, figures, f"{relpath('.', Path(PAGES[0]).parent)}/"))
     with whole_file(markdown) as stream:

@@ -337,6 +337,8 @@ class Context:
     diagnosis: Diagnosis | None
     tables: tuple[str, ...]
     """The files that hold the numbers."""
+    archives: dict[str, str]
+    """The archives of the suites, each with its SHA-256."""
     limits: ClassVar[dict[str, float]] = {
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
@@ -528,6 +530,7 @@ def gather(
     *,
     published: bool = True,
     tables: Sequence[str] = (ALL_MEASUREMENTS, ALL_SUMMARY),
+    archives: Mapping[str, str] | None = None,
 ) -> Context:
     """Gather the contents of a report.
 
@@ -539,6 +542,7 @@ def gather(
         diagnosis: what `reperf doctor` found, if it was run.
         published: whether to show the numbers of published reports beside the measured.
         tables: the files that hold the numbers, for the reader.
+        archives: the archives of the suites, each with its SHA-256.
     """
     by_log = {("", str(record.run.log)): record for record in records}
     shared = [suite.name for suite in config.suites if not _reads_images(suite)]
@@ -563,6 +567,7 @@ def gather(
         published=published,
         diagnosis=diagnosis,
         tables=tuple(tables),
+        archives=dict(archives or {}),
     )
 
 
