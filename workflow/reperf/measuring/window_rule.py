@@ -251,8 +251,10 @@ def widest(
     after = [step for step in steps if step.start >= first]
     if after and not any(step.trains for step in after):
         check_evaluations(after, "every stretch of the log after the warm-up")
-    if step_samples(steps, log_format, facts) is None:
-        facts.need(log_format.step_is[0])
+    teller = f"the line of iteration {records[-1].iteration}"
+    known = deepcopy(facts).add(teller, records[-1].facts)
+    if step_samples(steps, log_format, known) is None:
+        known.need(log_format.step_is[0])
     start, stop = records[0].iteration, records[-1].iteration
     if not steps and len(records) > 1:
         raise Refused(

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from math import floor, log10, prod
 
 from reperf.logs.clock import Clock
-from reperf.logs.facts import LARGEST_FACT, Fact
+from reperf.logs.facts import AMP_IN_BF16, LARGEST_FACT, Fact
 from reperf.logs.format import Format, Prints, Read, Record, facts_by, read_groups
 
 MEGATRON = Format(
@@ -38,6 +38,26 @@ Source: github.com/NVIDIA/Megatron-LM, megatron/training/training.py; lines as i
 documentation, github.com/FlagAI-Open/OpenSeek.
 """
 
+_DEEPSPEED = facts_by(
+    global_batch=r"\btrain_batch_size \.{1,60} (\d{1,9})\s",
+    batch_size=r"\btrain_micro_batch_size_per_gpu  (\d{1,9})\s",
+    accumulation=r"\bgradient_accumulation_steps \.{1,60} (\d{1,9})\s",
+    replicas=r":print\]   world_size \.{1,60} (\d{1,9})\s",
+    world_size=r"\bdist_world_size=(\d{1,9})\s",
+)
+_SHARES_MODEL = re.compile(rb"\b(?:autotp_size=|sequence_parallel_size[ .=]{1,60})0*(?:[2-9]|1\d)")
+_HALF = re.compile(rb":print\]   (?:(fp16)|bfloat16)_enabled \.{1,60} True\s")
+
+
+def _configuration(head: bytes) -> Iterator[Fact]:
+    """The configuration that DeepSpeed prints, whose world size counts the replicas of the model."""
+    facts = list(_DEEPSPEED(head))
+    yield from facts
+    if not any(name == "world_size" for name, _ in facts) and not _SHARES_MODEL.search(head):
+        yield from (("world_size", value) for name, value in facts if name == "replicas")
+    yield from (("precision", "fp16" if match[1] else AMP_IN_BF16) for match in _HALF.finditer(head))
+
+
 DEEPSPEED = Format(
     name="deepspeed",
     marker=b", CurrSamplesPerSec=",
@@ -45,7 +65,7 @@ DEEPSPEED = Format(
     r"(?:epoch=\d{1,9}/micro_step=\d{1,12}/global_step=|\d{1,9}/){ITERATION}, "
     r"RunningAvgSamplesPerSec={NUMBER}, CurrSamplesPerSec={RATE}, MemAllocated=",
     evaluates=rb"\*{3,} (?:Running )?[Ee]valuat",
-    facts=facts_by(global_batch=r"\btrain_batch_size \.{1,60} (\d{1,9})\s"),
+    facts=_configuration,
     precedence=6,
 )
 """DeepSpeed: the lines of its own timer, where a program prints no others.
@@ -54,7 +74,10 @@ DEEPSPEED = Format(
 
 An iteration is a step of the optimizer. The second speed is that of the newest one, from its first forward
 pass on: it counts no wait for data and no evaluation, so that a window with more of them than a trifle is
-refused.
+refused. The configuration that it prints says the batch, the devices and, unless it is that of the
+program around it, the precision:
+
+    [2024-03-08 16:33:18,189] [INFO] [config.py:1000:print]   world_size ................... 4
 
 Source: github.com/deepspeedai/DeepSpeed, deepspeed/utils/timer.py; lines as in its issues and in
 those of programs that use it.
