@@ -50,7 +50,7 @@ class TestDeepspeed:
         assert told("deepspeed", head, ("precision", "fp32")).status == "refused"
 
     def test_a_model_may_lie_on_several_devices(self):
-        """The world size of the configuration counts replicas then, and that of the launcher devices."""
+        """The configuration's world size counts replicas then, the launcher's devices."""
         assert told("deepspeed", [LAUNCHED, *DEEPSPEED]).world_size == 8
         shared = f"{PRINTED}tensor_parallel_config ....... autotp_size=2"
         assert told("deepspeed", [shared, *DEEPSPEED], ("world_size", 8)).world_size == 8

@@ -210,7 +210,9 @@ class LoggedRun:
             begins_again = bool(list(log_format.facts(text)))
         started = _is_head(text, log_format)
         ended = bool(self.ends and self.ends[-1] is before)
-        ended |= started and begins_again and log_format.clock is TRAINED  # which begins with its run
+        ended |= (
+            started and begins_again and log_format.clock is TRAINED
+        )  # which begins with its run
         if record.time is None or before.time is None:
             return begins_again or started
         return (begins_again or started) and (ended or record.time >= before.time)
