@@ -63,6 +63,7 @@ MEASURED = [
     Log("build-nanogpt", (0, 3), 8.67835, 512, (("global_batch", 512),), tokens=3 * 524288),
     Log("modded-nanogpt-golf", (9650, 9800), 6.571, 512, tokens=150 * 524288, world=8),
     Log("modded-nanogpt-golf-mlx", (20, 50), 12.425, 8, tokens=30 * 8192),
+    Log("megatron-deepspeed", (20, 50), 162.73, 96),
     Log("paddledetection", (20, 120), 235, 8, (("world_size", 1),)),
     Log("paddlerec-batches", (3770, 3800), 964.818, 512, (("world_size", 1),)),
     Log("gluoncv-stamped", (50, 150), 100, 8, (("global_batch", 8),)),

@@ -173,6 +173,7 @@ _STYLES = (
     Style("paddle2-transformer", facts=(), has_time=False),
     Style("paddlerec", facts=(), has_time=False),
     Style("megatron", every=10, first=10, facts=(), says_batch=True),
+    Style("megatron-deepspeed", every=10, first=10, facts=(), says_batch=True),
     Style("nemo", first=0, facts=(), says_batch=True),
     Style("torchtitan", every=10, first=10, facts=()),
     Style("maxtext", first=0, facts=()),

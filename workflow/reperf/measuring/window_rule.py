@@ -68,7 +68,7 @@ def by_window(
     Returns:
         first, last, samples (or what else is counted), seconds, throughput, the evaluations that
         were left out and their seconds, the share of the seconds that training waited for its data,
-        or None, and all that was counted, by name.
+        or None, all that was counted, by name, and the warnings.
 
     Raises:
         Refused: the log does not carry the window.
@@ -84,9 +84,9 @@ def by_window(
     _add_facts(records, ends, facts)
     check_order(window)
     check_evaluations(inside, "the window")
-    holes = window.holes
+    holes, warnings = window.holes, ()
     if not holes:  # with some, the speed would be one of too few seconds
-        check_times(window)
+        warnings = check_times(window)
     reached, what = _reached(run, records)
     if holes and reached >= ends[1]:
         start, stop = holes[0]
@@ -133,6 +133,7 @@ def by_window(
         "evaluated": round(fsum(step.left_out.seconds for step in inside), 6),
         "waited": waited_share(counts, seconds),
         "counted": {ANY: samples} | growing(counts),
+        "warnings": warnings,
     }
 
 

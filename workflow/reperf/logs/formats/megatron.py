@@ -10,20 +10,28 @@ from reperf.logs.clock import Clock
 from reperf.logs.facts import AMP_IN_BF16, LARGEST_FACT, Fact
 from reperf.logs.format import Format, Prints, Read, Record, facts_by, read_groups
 
+# What is between is of this iteration: a line that broke off may go on with another one's. One fork
+# misspells "global".
+_BEGINNING = (
+    r"\biteration +{ITERATION}/ *{TOTAL} \|(?: consumed samples: +{SAMPLES} \|)?"
+    r"(?:(?!iteration +\d)[^\r\n]){0,200}?elapsed time per iteration "
+)
+_REST = (
+    r" \|[^\r\n]{0,400}?glo(?:ba|ab)l batch size: +{GLOBAL_BATCH} \|"
+    r"(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?"
+)
+_ARGUMENTS = facts_by(
+    print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
+    sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
+)
+
 MEGATRON = Format(
     name="megatron",
     marker=b"elapsed time per iteration (ms): ",
-    # What is between is of this iteration: a line that broke off may go on with another one's. One
-    # fork misspells "global".
-    pattern=r"\biteration +{ITERATION}/ *{TOTAL} \|(?: consumed samples: +{SAMPLES} \|)?"
-    r"(?:(?!iteration +\d)[^\r\n]){0,200}?elapsed time per iteration \(ms\): *{MILLISECONDS}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
-    r"glo(?:ba|ab)l batch size: +{GLOBAL_BATCH} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
+    pattern=_BEGINNING + r"\(ms\): *{MILLISECONDS}(?:/{NUMBER})?" + _REST,
     # In older versions the time goes on.
     evaluates=rb"\bvalidation loss at iteration \d",
-    facts=facts_by(
-        print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
-        sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
-    ),
+    facts=_ARGUMENTS,
     prints=Prints.EVENLY,
 )
 """Megatron-LM, Megatron-DeepSpeed and their kin: the mean time of an iteration since the last line.
@@ -36,6 +44,27 @@ grew. A mean of all lines may follow the elapsed time, after a slash.
 
 Source: github.com/NVIDIA/Megatron-LM, megatron/training/training.py; lines as in OpenSeek's
 documentation, github.com/FlagAI-Open/OpenSeek.
+"""
+
+MEGATRON_DEEPSPEED = Format(
+    name="megatron-deepspeed",
+    system="megatron",
+    marker=b"elapsed time per iteration (s): ",
+    pattern=_BEGINNING
+    + r"\(s\): *{DURATION}"
+    + _REST
+    + r"(?:[^\r\n]{0,400}? samples per second: {RATE} \|)?",
+    evaluates=rb"\bvalidation loss at iteration \d",
+    facts=_ARGUMENTS,
+    prints=Prints.EVENLY,
+)
+"""BigScience's Megatron-DeepSpeed: the same line in seconds, with the speed of all devices.
+
+    [default7]: iteration    12695/  115311 | consumed samples:      9841584 | consumed tokens:  20155564032 | elapsed time per iteration (s): 105.22 | learning rate: 5.969E-05 | global batch size:  2048 | lm loss: 2.463556E+00 | grad norm: 0.174 | num zeros: 0.0 | number of skipped iterations:   0 | number of nan iterations:   0 | samples per second: 19.463 | TFLOPs: 149.02 |
+
+Source: github.com/bigscience-workshop/Megatron-DeepSpeed, megatron/training.py; lines as in the chronicles
+of BLOOM's training, github.com/bigscience-workshop/bigscience, and in the documentation of JSC's NLP
+benchmark.
 """
 
 _DEEPSPEED = facts_by(
