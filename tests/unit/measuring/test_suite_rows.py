@@ -420,7 +420,7 @@ def test_a_batch_that_the_devices_cannot_share_evenly_is_not_reckoned(tmp_path):
 
 
 def test_a_run_of_ours_whose_ranks_were_started_again_gives_no_number(tmp_path):
-    kept_run(tmp_path / "kept" / "1", [*step_log(iterations=60), *step_log()])
+    kept_run(tmp_path / "kept" / "1", [*step_log(iterations=60), *step_log(rate=50.0)])
     [row] = rows_of(tmp_path / "kept", **LIKE_OURS)
     assert row["status"] == "refused"
     assert row["reason"] == "2 runs are in one log; a run of ours writes one"

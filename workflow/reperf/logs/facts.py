@@ -176,19 +176,19 @@ class Facts:
         return known.value if known else None
 
     @property
-    def batch_per_device(self) -> int | None:
+    def batch_per_device(self) -> Value:
         """Samples of one batch of a device: as a source says, or the global batch over all batches.
 
         None if nothing says it, or no whole number follows.
         """
         if (batch := self.get("batch_size")) is not None:
-            return int(batch)
+            return batch
         replicas = self.get("replicas") or self.get("world_size")
         batches = self.get("accumulation") or (None if self._accumulates else 1)
         if (whole := self.get("global_batch")) is None or not replicas or not batches:
             return None
         each, rest = divmod(whole, replicas * batches)
-        return None if rest else int(each)
+        return None if rest else each
 
     def tellers(self) -> dict[Name, str]:
         """The source of each fact that is known, by the fact's name."""

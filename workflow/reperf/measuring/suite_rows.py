@@ -238,8 +238,8 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         **(run.setting if run else {"input": suite.input, "shape": shape, "device": ""}),
         "parallel": None if parallel == DATA_PARALLEL else parallel,
         "servers": run.identity["servers"] if run else None,
-        "unconfirmed": ", ".join(_unconfirmed(facts)),
         **record_columns(result.record, measured),
+        "unconfirmed": ", ".join(_unconfirmed(facts)),
     }
 
 

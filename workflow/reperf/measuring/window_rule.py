@@ -84,9 +84,8 @@ def by_window(
     _add_facts(records, ends, facts)
     check_order(window)
     check_evaluations(inside, "the window")
-    holes, warnings = window.holes, ()
-    if not holes:  # with some, the speed would be one of too few seconds
-        warnings = check_times(window)
+    holes = window.holes  # with some, the speed would be one of too few seconds
+    warnings = () if holes else check_times(window)
     reached, what = _reached(run, records)
     if holes and reached >= ends[1]:
         start, stop = holes[0]
