@@ -73,6 +73,7 @@ MEASUREMENTS = _FIRST | {
     "matrix_rate": float,
     "stage_memory": str,
     "shared_cpus": int,
+    "unconfirmed": str,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
@@ -112,6 +113,7 @@ SUMMARY = _FIRST | {
     "stage_memory": str,
     "epoch_seconds": float,
     "shared_cpus": int,
+    "unconfirmed": str,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 

@@ -60,6 +60,13 @@ MEASURED = [
         (("global_batch", 480), ("accumulation", 5)),
         ((".*block_size.*", ""),),
     ),
+    Log("build-nanogpt", (0, 3), 8.67835, 512, (("global_batch", 512),), tokens=3 * 524288),
+    Log("modded-nanogpt-golf", (9650, 9800), 6.571, 512, tokens=150 * 524288, world=8),
+    Log("modded-nanogpt-golf-mlx", (20, 50), 12.425, 8, tokens=30 * 8192),
+    Log("megatron-deepspeed", (20, 50), 162.73, 96),
+    Log("paddledetection", (20, 120), 235, 8, (("world_size", 1),)),
+    Log("paddlerec-batches", (3770, 3800), 964.818, 512, (("world_size", 1),)),
+    Log("gluoncv-stamped", (50, 150), 100, 8, (("global_batch", 8),)),
     Log("llm-c", (1, 9), 20.39491, 512, tokens=8 * 524288, world=1),
     *(
         Log("nanochat", (1, 11), 4.8483, 256, edits=edits, tokens=10 * 524288, world=8)
@@ -115,6 +122,31 @@ SPEEDS = "the printed speeds mean "
     ("log", "ends", "edits", "reason"),
     [
         ("nanogpt", (1631, 1641), ((".*block_size.*", ""),), UNKNOWN),
+        # A line that overrides the configuration is lost: the tokens are not those of what is left.
+        *(
+            ("nanogpt", (1631, 1641), ((f"Overriding: {setting} = .*\n", ""),), UNKNOWN)
+            for setting in ("block_size", "batch_size")
+        ),
+        ("build-nanogpt", (0, 3), (), UNKNOWN),
+        (
+            "build-nanogpt",
+            (0, 2),
+            ((r"(step    2)", r"HellaSwag accuracy: 1/4\n\1"),),
+            "evaluations lie",
+        ),
+        (
+            "modded-nanogpt-golf",
+            (9650, 9800),
+            (("seed:", "seq_len_schedule:1024,2048\nseed:"),),
+            UNKNOWN,
+        ),
+        ("paddledetection", (20, 120), (), UNKNOWN),
+        (
+            "gluoncv-stamped",
+            (50, 150),
+            ((r".* - INFO: ", ""),),
+            "the log prints neither time stamps",
+        ),
         ("nanogpt-seldom", (2920, 2970), (), SINGLE),
         # What a program prints of its tokens must be those of its batch.
         ("llm-c", (1, 9), (("524288", "1048576"), ("=8", "=16")), SPEEDS + "512 "),

@@ -84,6 +84,7 @@ def test_what_is_no_number_is_no_count(value):
 
 
 SAY_TOKENS = {
+    "build-nanogpt",
     "composer",
     "llm-c",
     "nanochat",

@@ -22,6 +22,7 @@ from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, read_summary
 
 from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import event, step_log
+from tests.unit.logs import mlperf_lines
 
 LOGS = Path(__file__).parents[2] / "data" / "logs"
 RESNET50 = (LOGS / "oneflow_resnet50_2n8g_b128_fp32.log").read_text()
@@ -118,7 +119,7 @@ def test_sources_that_are_not_there_are_one_line(tmp_path):
     morse = {"path": str(tmp_path), "format": "morse"}
     for source, refusal in (
         ("nowhere.zip", r"suite theirs: from: nowhere.zip is not there"),
-        (morse, r"unknown log format 'morse'; allowed: composer, deepspeed, "),
+        (morse, r"unknown log format 'morse'; allowed: build-nanogpt, composer, "),
         (["x/a.zip", "y/a.zip"], r"suites.theirs.from: a.zip appears twice"),
     ):
         with pytest.raises(ReperfError, match=refusal):
@@ -373,3 +374,53 @@ def test_a_suite_whose_logs_are_all_in_no_cell_still_has_figures_and_a_report(tm
         assert "1 log of others" in text
         assert "Logs in no cell" in text
         assert "no known format: no line is one that a format prints" in text
+
+
+def mlperf(folder: Path, benchmark: str, platform: str, step: float) -> None:
+    """An MLPerf log of two nodes of two devices, whose lines name its benchmark and platform."""
+    says = {"submission_benchmark": benchmark, "submission_platform": platform}
+    head = [mlperf_lines.event(key, value) for key, value in says.items()]
+    batch = mlperf_lines.event("global_batch_size", 32)
+    steps = [
+        mlperf_lines.tracked(20 * n, int(20000 * n * step), 32 / step, "step_num")
+        for n in range(11)
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = [*head, batch, *steps, mlperf_lines.STOP]
+    (folder / f"{platform}.log").write_text("\n".join(lines) + "\n")
+
+
+def test_a_log_of_another_benchmark_is_refused_with_both_sources(tmp_path):
+    mlperf(tmp_path, "unet3d", "1xESC-N8-E11", 0.25)
+    [row] = rows_of({"path": str(tmp_path), "topology": "2n2g"})
+    assert row["status"] == "refused"
+    assert row["reason"] == "workload is unet3d by the log, resnet50 by the configuration"
+
+
+def test_logs_of_two_platforms_are_no_repeats_of_a_cell(tmp_path):
+    mlperf(tmp_path, "resnet", "1xESC-N8-E11", 0.25)
+    mlperf(tmp_path, "resnet", "1xESC8000-E11", 0.5)
+    first, second = rows_of({"path": str(tmp_path), "topology": "2n2g"})
+    assert first["status"] == "ok"
+    assert second["reason"].startswith("platform is 1xESC8000-E11 by ")
+
+
+def test_the_batch_of_a_device_follows_from_that_of_all_and_the_topology(tmp_path):
+    """And the row marks what the configuration alone says."""
+    mlperf(tmp_path, "resnet", "x", 0.25)
+    [row] = rows_of({"path": str(tmp_path), "topology": "2n2g"})
+    assert (row["status"], row["batch_size_per_device"], row["topology"]) == ("ok", 8, "2n2g")
+    assert row["unconfirmed"] == "precision, world size"
+
+
+def test_a_batch_that_the_devices_cannot_share_evenly_is_not_reckoned(tmp_path):
+    mlperf(tmp_path, "resnet", "x", 0.25)
+    [row] = rows_of({"path": str(tmp_path), "topology": "1n3g"})
+    assert (row["status"], row["batch_size_per_device"]) == ("refused", None)
+
+
+def test_a_run_of_ours_whose_ranks_were_started_again_gives_no_number(tmp_path):
+    kept_run(tmp_path / "kept" / "1", [*step_log(iterations=60), *step_log(rate=50.0)])
+    [row] = rows_of(tmp_path / "kept", **LIKE_OURS)
+    assert row["status"] == "refused"
+    assert row["reason"] == "2 runs are in one log; a run of ours writes one"

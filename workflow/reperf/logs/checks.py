@@ -57,6 +57,9 @@ CHECKS = (
     Check("impossible", "No training has such a speed or such a number."),
     Check("trainers", "The trainers of the run cannot be measured together."),
     # What is said beside a number.
+    Check(
+        "clock-set", "The wall clock was set; the clock that cannot jump is taken.", refuses=False
+    ),
     Check("widest", "The window was chosen: the usual one is refused.", refuses=False),
 )
 

@@ -37,6 +37,17 @@ _BATCH = re.compile(
     + _MLL
     + rb'[\d.]{1,25} [^\r\n{}]{0,200}?\bglobal_batch_size: ?(?:\{"value": ?)?)(\d{1,15})\b'
 )
+_SUBMISSION = re.compile(
+    rb'(?:"key": ?"submission_(?P<key>benchmark|platform)", ?"value": ?|'
+    + _MLL
+    + rb'[\d.]{1,25} [^\r\n{}]{0,200}?\bsubmission_(?P<old>benchmark|platform): ?\{"value": ?)'
+    rb'"(?P<value>[^"\\\r\n]{1,100})"'
+)
+_WORKLOADS = {"resnet": "resnet50", "bert": "bert-large", "transformer": "transformer-big"}
+"""What MLPerf calls a workload that we, too, have a name for; the others are none of ours.
+
+Source: github.com/mlcommons/training, the READMEs of its benchmarks; transformer was trained until v0.7.
+"""
 _TIME = rb"(?P<time>\d{1,15}(?:\.\d{1,9})?(?:e[+-]?\d\d?)?)"
 _KEY = rb"(?P<%s>eval_(?:start|stop|accuracy)|run_stop|%s(?:epoch|block)_(?:start|stop))"
 _PHASE = re.compile(
@@ -179,11 +190,15 @@ def stopped_as(text: bytes) -> str:
 
 def facts_in(text: bytes) -> Iterator[Fact]:
     """What MLLOG lines in a text say about the run, whichever format the log has."""
-    if b"global_batch_size" not in text:
-        return
-    for match in _BATCH.finditer(text):
+    for match in _BATCH.finditer(text) if b"global_batch_size" in text else ():
         if (batch := int(match[1])) > 0:
             yield "global_batch", batch
+    for match in _SUBMISSION.finditer(text) if b"submission_" in text else ():
+        value = match["value"].decode(errors="replace")
+        if b"platform" in (match["key"], match["old"]):
+            yield "platform", value
+        else:
+            yield "workload", _WORKLOADS.get(value, value)
 
 
 class Evaluated(NamedTuple):

@@ -13,7 +13,7 @@ FactName = Literal[
     "workload", "recipe", "parameters", "precision", "batch_size", "node_batch", "update_batch",
     "accumulation", "nodes", "devices_per_node", "world_size", "replicas",
     "parallel", "global_batch", "epoch_samples", "epoch_trained", "sample_tokens",
-    "samples_per_token", "iterations", "print_every", "system", "framework",
+    "step_tokens", "samples_per_token", "platform", "iterations", "print_every", "system", "framework",
     "variant", "device", "input", "data_set", "together", "forward_only", "load_only", "proof",
     "run_start", "run_stop", "run_span", "hosts", "start_loss", "unconfigured",
     "sample", "token", "epoch_batches",  # what a step may be, beside other facts; nobody gives these
@@ -40,6 +40,7 @@ NAMES = {
     "epoch_samples": "number of samples in an epoch",
     "epoch_trained": "number of samples trained in an epoch",
     "sample_tokens": "number of tokens in a sample",
+    "step_tokens": "number of tokens in a step",
     "iterations": "number of iterations",
     "print_every": "number of iterations between two lines",
     "run_start": "start of the run",
@@ -135,6 +136,7 @@ class Facts:
                 self._put(name, Known(value, teller))
         for name, factors in _PRODUCTS:
             self._multiply(name, factors)
+        self._divide_tokens()
         return self
 
     def settle(self) -> None:
@@ -172,6 +174,21 @@ class Facts:
             return 1 / tokens if tokens else None
         known = self._known.get(name)
         return known.value if known else None
+
+    @property
+    def batch_per_device(self) -> Value:
+        """Samples of one batch of a device: as a source says, or the global batch over all batches.
+
+        None if nothing says it, or no whole number follows.
+        """
+        if (batch := self.get("batch_size")) is not None:
+            return batch
+        replicas = self.get("replicas") or self.get("world_size")
+        batches = self.get("accumulation") or (None if self._accumulates else 1)
+        if (whole := self.get("global_batch")) is None or not replicas or not batches:
+            return None
+        each, rest = divmod(whole, replicas * batches)
+        return None if rest else each
 
     def tellers(self) -> dict[Name, str]:
         """The source of each fact that is known, by the fact's name."""
@@ -222,6 +239,32 @@ class Facts:
         if old.teller != new.teller:
             raise Refused("contradiction", _contradiction(name, old, new))
         self._disputed[name] = self._known.pop(name), new
+
+    def _divide_tokens(self) -> None:
+        """Derive the samples in a step, or the tokens in a sample, from the tokens in a step.
+
+        Raises:
+            Refused: the tokens are no whole number of samples, or another source says otherwise.
+        """
+        step = self._known.get("step_tokens")
+        if step is None:
+            return
+        quotients: tuple[tuple[FactName, FactName], ...] = (
+            ("global_batch", "sample_tokens"),
+            ("sample_tokens", "global_batch"),
+        )
+        for name, divisor in quotients:
+            if (known := self._known.get(divisor)) is None:
+                continue
+            if step.value % known.value:
+                raise Refused(
+                    "contradiction",
+                    f"the {called('step_tokens')}, {step.value} by {step.teller}, is no multiple of "
+                    f"the {called(divisor)}, {known.value} by {known.teller}",
+                )
+            tellers = " and ".join(dict.fromkeys((step.teller, known.teller)))
+            self._put(name, Known(step.value // known.value, tellers))
+            return
 
     def _decide(self, name: Name, new: Known) -> None:
         """Choose among the values of a source that contradicts itself by what another source says.

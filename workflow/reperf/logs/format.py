@@ -452,6 +452,7 @@ def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
 
     Args:
         patterns: name of the fact -> regular expression whose first group is the number, or several.
+            Commas may part its thousands.
 
     Raises:
         KeyError: there is no such fact.
@@ -470,7 +471,8 @@ def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
                 continue
             for match in pattern.finditer(head):
                 # Python refuses numbers of thousands of digits; no fact has as many as twenty.
-                if (value := int(match[1].lstrip(b"0")[:20] or b"0")) > 0:
+                digits = match[1].replace(b",", b"").lstrip(b"0")
+                if (value := int(digits[:20] or b"0")) > 0:
                     yield name, value
 
     return find

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
 
-from reperf.logs.clock import MILLISECONDS, UNIX, Clock
+from reperf.logs.clock import MILLISECONDS, TRAINED, UNIX, Clock
 from reperf.logs.events import (
     GOOD,
     Evaluated,
@@ -191,7 +191,8 @@ class LoggedRun:
         """Whether a record begins another run: the count starts again, but time goes on.
 
         Where the log says that the run ended, its clock may be another's; where it says that another
-        starts, that one may begin at a higher count, too.
+        starts, that one may begin at a higher count, too. So may one that says again what the program
+        says at its start: it goes on from a checkpoint, and trains some steps again.
 
         Args:
             record: the record after the newest.
@@ -207,10 +208,14 @@ class LoggedRun:
         begins_again = _place(record) <= _place(first) < _place(before)
         if begins_again and Prints.REPEATS in log_format.prints and self._stepped_back_to(record):
             begins_again = bool(list(log_format.facts(text)))
+        started = _is_head(text, log_format)
         ended = bool(self.ends and self.ends[-1] is before)
+        ended |= (
+            started and begins_again and log_format.clock is TRAINED
+        )  # which begins with its run
         if record.time is None or before.time is None:
-            return begins_again
-        return begins_again and (ended or record.time >= before.time)
+            return begins_again or started
+        return (begins_again or started) and (ended or record.time >= before.time)
 
     def _stepped_back_to(self, record: Record) -> bool:
         """Whether a record is no more than one step before the newest, as after a skipped step."""

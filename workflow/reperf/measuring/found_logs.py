@@ -62,11 +62,8 @@ def own_run(run: Run, method: Method, plan: str | None = None) -> RunResult:
         plan: the digest of its plan; None: of any plan.
     """
     request = MeasureRequest(method, mllog.FORMAT.name, digests=True, planned=run, plan=plan)
-    results = _of_unit(request, _Unit(run.log))
-    if len(results) == 1:
-        return results[0]
-    reason = f"{len(results)} runs are in one log; a run of ours writes one"
-    return replace(refused(str(run.log), "plan", reason, request), digest=results[0].digest)
+    [result] = _of_unit(request, _Unit(run.log))
+    return result
 
 
 def measure_paths(
@@ -304,6 +301,9 @@ def _of_log(
     if record is not None and record.status == "ok" and digest != record.log_sha256:
         reason = "the log has changed since its run record was written"
         results = [refused(name, "record", reason, request, record)]
+    if record is not None and len(results) > 1:
+        reason = f"{len(results)} runs are in one log; a run of ours writes one"
+        results = [refused(name, "plan", reason, request, record)]
     return [replace(result, digest=digest) for result in results]
 
 

@@ -200,8 +200,8 @@ def measure_log(
             if usual.run in wide and wide[usual.run][0].status == "ok":
                 measured, facts, fingerprint = wide[usual.run]
                 why = f"{usual.first}:{usual.last} is refused: {usual.reason}"
-                warning = f"widest: the widest window is taken; {why}"
-                result = replace(measured, warnings=(warning,)), facts, fingerprint  # noqa: PLW2901
+                warnings = *measured.warnings, f"widest: the widest window is taken; {why}"
+                result = replace(measured, warnings=warnings), facts, fingerprint  # noqa: PLW2901
         yield result
 
 

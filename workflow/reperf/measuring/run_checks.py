@@ -12,6 +12,7 @@ from math import fsum, inf
 from statistics import fmean, median
 
 from reperf.logs.checks import Refused
+from reperf.logs.clock import MONOTONIC
 from reperf.logs.facts import LOG, Facts
 from reperf.logs.format import Format, Prints, Record
 from reperf.logs.logged_runs import LoggedRun
@@ -110,8 +111,11 @@ def check_order(window: WindowOfRun) -> None:
             raise Refused("repeated", f"iteration {iteration} is printed {times} times: {mixed}")
 
 
-def check_times(window: WindowOfRun) -> None:
+def check_times(window: WindowOfRun) -> tuple[str, ...]:
     """Check the times of a window without holes against all else in the log that shows them.
+
+    Returns:
+        What to know beside the number, as the warnings of a Measurement.
 
     Raises:
         Refused: its clock is too coarse, or another clock, pace or record says otherwise.
@@ -124,15 +128,17 @@ def check_times(window: WindowOfRun) -> None:
             f"the log's times are printed in steps of {tick_of(window.records, window.steps):g} s, "
             f"too coarse for a window of {window.seconds:.6g} s",
         )
-    _check_second_clock(window)
+    warnings = _check_second_clock(window)
     _check_pace(window)
     _check_within_run(window)
+    return warnings
 
 
-def _check_second_clock(window: WindowOfRun) -> None:
+def _check_second_clock(window: WindowOfRun) -> tuple[str, ...]:
     """Check that a log's second clock measures the window as the first one does.
 
-    A printed mean leaves out what a program does between two iterations.
+    A printed mean leaves out what a program does between two iterations. A wall clock may be set
+    once, beside a clock that cannot jump: that is a warning.
     """
     means = window.log_format.mean_durations
     both = [step for step in window.steps if step.also is not None]
@@ -146,7 +152,9 @@ def _check_second_clock(window: WindowOfRun) -> None:
     first, second = fsum(step.seconds for step in both), fsum(step.also or 0.0 for step in both)
     share = TOLERANCE if means else COARSEST
     if abs(first - second) <= max(share * max(first, second), BETWEEN_CLOCKS):
-        return
+        return ()
+    if window.log_format.clock is MONOTONIC and (when := _clock_set(window.run)):
+        return (f"clock-set: {when}; measured by the clock that cannot jump",)
     counted = sum(step.stop - step.start for step in both)
     batch = window.facts.get(window.log_format.step_is[0])
     unit = per_second(ANY) if batch else "iterations/s"
@@ -158,6 +166,30 @@ def _check_second_clock(window: WindowOfRun) -> None:
         f"the log's two clocks disagree: {speeds} {unit}, for the window takes {first:.6g} s by "
         f"the one and {second:.6g} s by the other",
     )
+
+
+def _clock_set(run: LoggedRun) -> str:
+    """Between which lines of a run its wall clock was set, and by how much; empty if not once.
+
+    The two clocks must agree by two lines at least before that, and after it: a single line whose
+    time is wrong changes what lies between the clocks twice, or at an end.
+    """
+    lines = [record for record in run.first_epoch if record.stamp is not None]
+    apart = [(line.stamp or 0.0) - (line.time or 0.0) for line in lines]
+    jumps = [
+        place
+        for place, (before, after) in enumerate(pairwise(apart), 1)
+        if abs(after - before) > BETWEEN_CLOCKS
+    ]
+    if len(jumps) != 1 or not 2 <= jumps[0] <= len(lines) - 2:
+        return ""
+    [place] = jumps
+    steady = (max(part) - min(part) <= BETWEEN_CLOCKS for part in (apart[:place], apart[place:]))
+    if not all(steady):
+        return ""
+    start, stop = lines[place - 1].iteration, lines[place].iteration
+    by = apart[place] - apart[place - 1]
+    return f"the wall clock was set by {by:+.3f} s between the iterations {start} and {stop}"
 
 
 def _check_pace(window: WindowOfRun) -> None:

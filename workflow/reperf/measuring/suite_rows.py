@@ -13,7 +13,7 @@ from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
 from reperf.logs.checks import Refused
 from reperf.logs.configured import DATA_PARALLEL
-from reperf.logs.facts import Fact, FactName, Facts, Setting
+from reperf.logs.facts import Fact, FactName, Facts, Setting, called
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called, mllog
 from reperf.measuring.counts import ANY, all_counts, per_second, unit_of
@@ -34,7 +34,8 @@ Row = dict[str, object]
 SOURCE = "the configuration"
 _OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
 """The columns of a row that only a run which counts has."""
-_OF_A_CELL: tuple[FactName, ...] = ("framework", "device", "data_set")
+_CLAIMS: tuple[FactName, ...] = ("workload", "precision", "world_size")
+_OF_A_CELL: tuple[FactName, ...] = ("framework", "device", "data_set", "platform")
 """What no suite need say, and repeats must have in common."""
 _OF_RECORD = (
     *("hosts", "date", "commit", "key"),
@@ -190,7 +191,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         nodes, devices, batch = run.nodes, run.devices_per_node, run.batch_size
     else:
         nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
-        batch = facts.get("batch_size")
+        batch = facts.batch_per_device
     placed = run is not None or None not in (nodes, devices, batch)
     log_format = format_called(measured.format) if measured.format else None
     status, reason = _verdict(suite, result, placed)
@@ -238,6 +239,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         "parallel": None if parallel == DATA_PARALLEL else parallel,
         "servers": run.identity["servers"] if run else None,
         **record_columns(result.record, measured),
+        "unconfirmed": ", ".join(_unconfirmed(facts)),
     }
 
 
@@ -246,6 +248,12 @@ def _variant_of(result: RunResult, system: str) -> str | None:
     ours = result.measured.format == mllog.FORMAT.name
     several = result.facts.get("accumulation") if ours else None
     return shown_variant(variant_said(result.facts, system), several)
+
+
+def _unconfirmed(facts: Facts) -> list[str]:
+    """What the configuration alone says a log trained, of what a row is compared by."""
+    tellers = facts.tellers()
+    return [called(name) for name in _CLAIMS if tellers.get(name) == SOURCE]
 
 
 def _not_theirs(source: LogSource, log_format: Format) -> str:

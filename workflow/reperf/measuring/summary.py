@@ -93,6 +93,7 @@ def _measured(runs: pd.DataFrame) -> dict[str, Any]:
         "load": runs["load_during"].fillna(runs["load_before"]).max(),
         "gpu_processes": runs["gpu_processes"].max(),
         "shared_cpus": runs["shared_cpus"].max(),
+        "unconfirmed": _all_words(runs["unconfirmed"]),
     }
     if len(good):
         row |= spread([float(value) for value in good["throughput"]])
@@ -145,6 +146,11 @@ def _rates(good: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         "stage_memory": _greatest_of_stages(good["stage_memory"]),
         "epoch_seconds": _epoch_seconds(good, row),
     }
+
+
+def _all_words(lists: pd.Series) -> str:
+    """All that any of some lists names, each once."""
+    return ", ".join(dict.fromkeys(word for text in lists if text for word in text.split(", ")))
 
 
 def _greatest_of_stages(texts: pd.Series) -> str:

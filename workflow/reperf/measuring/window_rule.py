@@ -68,7 +68,7 @@ def by_window(
     Returns:
         first, last, samples (or what else is counted), seconds, throughput, the evaluations that
         were left out and their seconds, the share of the seconds that training waited for its data,
-        or None, and all that was counted, by name.
+        or None, all that was counted, by name, and the warnings.
 
     Raises:
         Refused: the log does not carry the window.
@@ -84,9 +84,8 @@ def by_window(
     _add_facts(records, ends, facts)
     check_order(window)
     check_evaluations(inside, "the window")
-    holes = window.holes
-    if not holes:  # with some, the speed would be one of too few seconds
-        check_times(window)
+    holes = window.holes  # with some, the speed would be one of too few seconds
+    warnings = () if holes else check_times(window)
     reached, what = _reached(run, records)
     if holes and reached >= ends[1]:
         start, stop = holes[0]
@@ -133,6 +132,7 @@ def by_window(
         "evaluated": round(fsum(step.left_out.seconds for step in inside), 6),
         "waited": waited_share(counts, seconds),
         "counted": {ANY: samples} | growing(counts),
+        "warnings": warnings,
     }
 
 
@@ -251,8 +251,10 @@ def widest(
     after = [step for step in steps if step.start >= first]
     if after and not any(step.trains for step in after):
         check_evaluations(after, "every stretch of the log after the warm-up")
-    if step_samples(steps, log_format, facts) is None:
-        facts.need(log_format.step_is[0])
+    teller = f"the line of iteration {records[-1].iteration}"
+    known = deepcopy(facts).add(teller, records[-1].facts)
+    if step_samples(steps, log_format, known) is None:
+        known.need(log_format.step_is[0])
     start, stop = records[0].iteration, records[-1].iteration
     if not steps and len(records) > 1:
         raise Refused(

@@ -14,8 +14,9 @@ PROGRAMS = {
     "mindspore": "mindspore",
     "paddle": "fleetx",
     "tensorflow": "tensorflow1",
-    "torch": "composer deepspeed detectron2 facebook-dlrm huggingface lightning litgpt megatron "
-    "maskrcnn-benchmark nanochat nanogpt nanotron nemo olmo openmmlab pipedream torchtitan",
+    "torch": "build-nanogpt composer deepspeed detectron2 facebook-dlrm huggingface lightning litgpt "
+    "megatron maskrcnn-benchmark nanochat nanogpt nanotron nemo olmo openmmlab pipedream torchtitan "
+    "yolov7",
 }
 """Framework -> the programs that run on it and are no systems of reperf; those of any are left out."""
 

@@ -3,24 +3,40 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterator
+from math import prod
 
 from reperf.logs.clock import TRAINED, tick
 from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Prints, Read, Record, beyond, durations_since, facts_by
 
+_COUNT = rb"(\d[\d,]{0,18})"
+
+
+def _number(written: bytes) -> int:
+    return int(written.replace(b",", b""))
+
+
 _TOKENS = re.compile(rb"\btokens per iteration will be: (\d[\d,]{0,15})\s")
-_LENGTH = re.compile(rb"(?<!#)(?<!# )\bblock_size = (\d{1,9})\s")
+_SETTING = re.compile(
+    rb"(?<!#)(?<!# )\b(block_size|batch_size|gradient_accumulation_steps) = "
+    rb"(\d{1,9}(?: ?\* ?\d{1,9}){0,3})\s"
+)
+_UNSAID = {b"batch_size": 12, b"gradient_accumulation_steps": 5 * 8}
+"""What train.py sets where neither configuration nor command line does."""
 
 
 def _length_and_batch(head: bytes) -> Iterator[Fact]:
-    lengths = [int(match[1]) for match in _LENGTH.finditer(head)]
-    if not lengths or not lengths[-1]:
-        return
-    yield "sample_tokens", lengths[-1]
-    for match in _TOKENS.finditer(head):
-        sequences, rest = divmod(int(match[1].replace(b",", b"")), lengths[-1])
-        if sequences and not rest:
-            yield "global_batch", sequences
+    """The length of a sequence and the batches that make up an iteration's tokens.
+
+    Where a line that overrides a setting is lost, they do not: then none of them is believed.
+    """
+    said = {name: prod(map(int, value.split(b"*"))) for name, value in _SETTING.findall(head)}
+    tokens = {_number(match[1]) for match in _TOKENS.finditer(head)}
+    length, settings = said.get(b"block_size"), _UNSAID | said
+    if length and tokens == {length * prod(settings[name] for name in _UNSAID)} - {0}:
+        yield "sample_tokens", length
+        yield "batch_size", settings[b"batch_size"]
+        yield "global_batch", tokens.pop() // length
 
 
 NANOGPT = Format(
@@ -41,23 +57,19 @@ NANOGPT = Format(
 
 Iterations count from 0. Each is a step of the optimizer, and its time holds the evaluation before it.
 By default every tenth is printed, whose time says nothing about those between: `--log_interval=1`
-prints them all. The program prints how many tokens an iteration trains, and, where it is not the
-default, the length of a sequence: the last that it prints is the one in use.
+prints them all. The program prints how many tokens an iteration trains, and, where they are not the
+defaults, the length of a sequence, the batch of a device and how many batches all devices accumulate:
+the last that it prints is the one in use, and their product must be those tokens.
 
 Source: github.com/karpathy/nanoGPT, train.py and configurator.py; lines as in its issues 110 and
 215.
 """
 
-_COUNT = rb"(\d[\d,]{0,18})"
 _RANK = re.compile(rb"\bTokens / micro-batch / rank: (\d{1,9}) x (\d{1,9}) = " + _COUNT + rb"\s")
 _ALL = re.compile(rb"\bTokens / micro-batch: " + _COUNT + rb"\s")
 _STEP = re.compile(
     rb"\bTotal batch size " + _COUNT + rb" => gradient accumulation steps: (\d{1,9})\s"
 )
-
-
-def _number(written: bytes) -> int:
-    return int(written.replace(b",", b""))
 
 
 def _batches(head: bytes) -> Iterator[Fact]:
@@ -140,6 +152,24 @@ def _unvalidated(_format: Format) -> Read:
     return read
 
 
+_GOLF = facts_by(
+    step_tokens=r"\btrain_batch_tokens:(\d{1,12}) ",
+    sample_tokens=(r"\btrain_seq_len:(\d{1,9})\s", r" kv_heads:\d{1,6} seq_len:(\d{1,9}) "),
+    world_size=r"\bworld_size:(\d{1,6}) (?:grad_accum_steps|train_batch_tokens):",
+    accumulation=r"\bgrad_accum_steps:(\d{1,6})\s",
+)
+_SCHEDULED = re.compile(
+    rb"(?i)\b\w{0,40}(?:seq|batch)\w{0,40}_(?:schedule|warmup|curriculum|ramp)\w{0,20}:"
+    rb"(?!none|false|off|0\b|\s)"
+)
+
+
+def _golf(head: bytes) -> Iterator[Fact]:
+    """The batch of parameter-golf, unless a fork says that its sequences or batches change."""
+    if b"train_batch_tokens:" in head and not _SCHEDULED.search(head):
+        yield from _GOLF(head)
+
+
 MODDED_NANOGPT = Format(
     name="modded-nanogpt",
     marker=b" train_time:",
@@ -147,6 +177,7 @@ MODDED_NANOGPT = Format(
     r"train_time:(?P<time>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:(?:(?P<average>\d{1,9}(?:\.\d{1,6})?)ms|{NUMBER}){END}",
     clock=TRAINED,
     remembering=_unvalidated,
+    facts=_golf,
 )
 """modded-nanogpt: the milliseconds of training so far, without those of its validations.
 
@@ -156,9 +187,43 @@ MODDED_NANOGPT = Format(
 The clock stands still while it validates. Older versions set it back to 0 at the tenth step; some
 print validations alone, whose times are seconds. One that follows the line of its own step says nothing
 more. The log holds the program's own text, whose defaults are not what a run was given: its
-batch is in none.
+batch is in none. OpenAI's parameter-golf prints it, in tokens, with the length of a sequence:
 
-Source: github.com/KellerJordan/modded-nanogpt, train_gpt.py and the logs under records.
+    world_size:8 grad_accum_steps:1
+    train_batch_tokens:524288 train_seq_len:1024 iterations:20000 warmup_steps:20 max_wallclock_seconds:600.000
+    step:9650/20000 train_loss:2.0183 train_time:419932ms step_avg:43.52ms
+
+Source: github.com/KellerJordan/modded-nanogpt, train_gpt.py and the logs under records;
+github.com/openai/parameter-golf, train_gpt.py, train_gpt_mlx.py, and
+records/track_10min_16mb/2026-03-17_NaiveBaseline/train.log.
+"""
+
+BUILD_NANOGPT = Format(
+    name="build-nanogpt",
+    marker=b"ms | tok/sec: ",
+    pattern=r"\bstep +{ITERATION} \| loss: {NUMBER} \| lr:? {NUMBER} \| norm: {NUMBER} \| "
+    r"dt: {MILLISECONDS}ms \| tok/sec: {RATE}{END}",
+    remembering=durations_since(newest=1),
+    facts=facts_by(
+        step_tokens=r"\btotal desired batch size: (\d{1,12})\s",
+        accumulation=r"=> calculated gradient accumulation steps: (\d{1,6})\s",
+    ),
+    rate_times=("samples_per_token",),
+    # The time of the step after it holds it.
+    evaluates=rb"\b[Vv]alidation loss:? \d|\bHellaSwag accuracy: |\brank \d{1,6} sample \d",
+    untimed="its times are those of single steps, and not every step is printed",
+    counts_from=0,
+    prints=Prints.STEPS,
+)
+"""build-nanogpt, Karpathy's lecture, and what people make of it: the time of every step of the optimizer.
+
+    step    1 | loss: 9.650049 | lr 6.0000e-05 | norm: 9.5442 | dt: 2890.59ms | tok/sec: 181377.28
+
+Steps count from 0; the time of a step holds the evaluation before it. The program prints how many tokens
+a step trains, on all devices, and how many batches it accumulates; the length of a sequence no line
+says: it follows from the batch that a user gives. The tokens a second are those of all devices.
+
+Source: github.com/karpathy/build-nanogpt, train_gpt2.py; lines as in public notes on its lecture.
 """
 
 LLM_C = Format(

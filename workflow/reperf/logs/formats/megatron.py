@@ -7,23 +7,31 @@ from datetime import UTC, datetime
 from math import floor, log10, prod
 
 from reperf.logs.clock import Clock
-from reperf.logs.facts import LARGEST_FACT, Fact
+from reperf.logs.facts import AMP_IN_BF16, LARGEST_FACT, Fact
 from reperf.logs.format import Format, Prints, Read, Record, facts_by, read_groups
+
+# What is between is of this iteration: a line that broke off may go on with another one's. One fork
+# misspells "global".
+_BEGINNING = (
+    r"\biteration +{ITERATION}/ *{TOTAL} \|(?: consumed samples: +{SAMPLES} \|)?"
+    r"(?:(?!iteration +\d)[^\r\n]){0,200}?elapsed time per iteration "
+)
+_REST = (
+    r" \|[^\r\n]{0,400}?glo(?:ba|ab)l batch size: +{GLOBAL_BATCH} \|"
+    r"(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?"
+)
+_ARGUMENTS = facts_by(
+    print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
+    sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
+)
 
 MEGATRON = Format(
     name="megatron",
     marker=b"elapsed time per iteration (ms): ",
-    # What is between is of this iteration: a line that broke off may go on with another one's. One
-    # fork misspells "global".
-    pattern=r"\biteration +{ITERATION}/ *{TOTAL} \|(?: consumed samples: +{SAMPLES} \|)?"
-    r"(?:(?!iteration +\d)[^\r\n]){0,200}?elapsed time per iteration \(ms\): *{MILLISECONDS}(?:/{NUMBER})? \|[^\r\n]{0,400}?"
-    r"glo(?:ba|ab)l batch size: +{GLOBAL_BATCH} \|(?:[^\r\n]{0,400}?loss: {NUMBER} \|)?",
+    pattern=_BEGINNING + r"\(ms\): *{MILLISECONDS}(?:/{NUMBER})?" + _REST,
     # In older versions the time goes on.
     evaluates=rb"\bvalidation loss at iteration \d",
-    facts=facts_by(
-        print_every=r"\blog_interval \.{1,60} (\d{1,9})\s",
-        sample_tokens=r"\bseq_length \.{1,60} (\d{1,9})\s",
-    ),
+    facts=_ARGUMENTS,
     prints=Prints.EVENLY,
 )
 """Megatron-LM, Megatron-DeepSpeed and their kin: the mean time of an iteration since the last line.
@@ -38,6 +46,49 @@ Source: github.com/NVIDIA/Megatron-LM, megatron/training/training.py; lines as i
 documentation, github.com/FlagAI-Open/OpenSeek.
 """
 
+MEGATRON_DEEPSPEED = Format(
+    name="megatron-deepspeed",
+    system="megatron",
+    marker=b"elapsed time per iteration (s): ",
+    pattern=_BEGINNING
+    + r"\(s\): *{DURATION}"
+    + _REST
+    + r"(?:[^\r\n]{0,400}? samples per second: {RATE} \|)?",
+    evaluates=rb"\bvalidation loss at iteration \d",
+    facts=_ARGUMENTS,
+    prints=Prints.EVENLY,
+)
+"""BigScience's Megatron-DeepSpeed: the same line in seconds, with the speed of all devices.
+
+    [default7]: iteration    12695/  115311 | consumed samples:      9841584 | consumed tokens:  20155564032 | elapsed time per iteration (s): 105.22 | learning rate: 5.969E-05 | global batch size:  2048 | lm loss: 2.463556E+00 | grad norm: 0.174 | num zeros: 0.0 | number of skipped iterations:   0 | number of nan iterations:   0 | samples per second: 19.463 | TFLOPs: 149.02 |
+
+Source: github.com/bigscience-workshop/Megatron-DeepSpeed, megatron/training.py; lines as in the chronicles
+of BLOOM's training, github.com/bigscience-workshop/bigscience, and in the documentation of JSC's NLP
+benchmark.
+"""
+
+_DEEPSPEED = facts_by(
+    global_batch=r"\btrain_batch_size \.{1,60} (\d{1,9})\s",
+    batch_size=r"\btrain_micro_batch_size_per_gpu  (\d{1,9})\s",
+    accumulation=r"\bgradient_accumulation_steps \.{1,60} (\d{1,9})\s",
+    replicas=r":print\]   world_size \.{1,60} (\d{1,9})\s",
+    world_size=r"\bdist_world_size=(\d{1,9})\s",
+)
+_SHARES_MODEL = re.compile(rb"\b(?:autotp_size=|sequence_parallel_size[ .=]{1,60})0*(?:[2-9]|1\d)")
+_HALF = re.compile(rb":print\]   (?:(fp16)|bfloat16)_enabled \.{1,60} True\s")
+
+
+def _configuration(head: bytes) -> Iterator[Fact]:
+    """The configuration that DeepSpeed prints, whose world size counts the replicas of the model."""
+    facts = list(_DEEPSPEED(head))
+    yield from facts
+    if not any(name == "world_size" for name, _ in facts) and not _SHARES_MODEL.search(head):
+        yield from (("world_size", value) for name, value in facts if name == "replicas")
+    yield from (
+        ("precision", "fp16" if match[1] else AMP_IN_BF16) for match in _HALF.finditer(head)
+    )
+
+
 DEEPSPEED = Format(
     name="deepspeed",
     marker=b", CurrSamplesPerSec=",
@@ -45,7 +96,7 @@ DEEPSPEED = Format(
     r"(?:epoch=\d{1,9}/micro_step=\d{1,12}/global_step=|\d{1,9}/){ITERATION}, "
     r"RunningAvgSamplesPerSec={NUMBER}, CurrSamplesPerSec={RATE}, MemAllocated=",
     evaluates=rb"\*{3,} (?:Running )?[Ee]valuat",
-    facts=facts_by(global_batch=r"\btrain_batch_size \.{1,60} (\d{1,9})\s"),
+    facts=_configuration,
     precedence=6,
 )
 """DeepSpeed: the lines of its own timer, where a program prints no others.
@@ -54,7 +105,10 @@ DEEPSPEED = Format(
 
 An iteration is a step of the optimizer. The second speed is that of the newest one, from its first forward
 pass on: it counts no wait for data and no evaluation, so that a window with more of them than a trifle is
-refused.
+refused. The configuration that it prints says the batch, the devices and, unless it is that of the
+program around it, the precision:
+
+    [2024-03-08 16:33:18,189] [INFO] [config.py:1000:print]   world_size ................... 4
 
 Source: github.com/deepspeedai/DeepSpeed, deepspeed/utils/timer.py; lines as in its issues and in
 those of programs that use it.

@@ -65,7 +65,7 @@ GLUONCV = Format(
     system="mxnet",
     marker=b" samples/sec",
     signs=(b"]/[", b"][Batch "),
-    pattern=r"(?=Epoch\[\d{1,12}\] Batch \[\d{1,12}\]/|\[Epoch \d{1,12}\]\[Batch )"
+    pattern=r"(?:{DATE} - [^\s]{1,100} - INFO: )?(?=Epoch\[\d{1,12}\] Batch \[\d{1,12}\]/|\[Epoch \d{1,12}\]\[Batch )"
     r"\[?Epoch[\[ ]{EPOCH}\] ?\[?Batch \[?{ITERATION}\](?:/\[\d{1,12}\]|,)\s+"
     r"(?:LR: {NUMBER}, )?Speed: {RATE} samples/sec",
     facts=facts_by(
@@ -75,13 +75,14 @@ GLUONCV = Format(
     counts_from=0,
     unit="images/s",
 )
-"""gluon-cv's scripts of detection and action recognition: speeds, but no times.
+"""gluon-cv's scripts of detection and action recognition: speeds, and times where a logger stamps them.
 
     Epoch[034] Batch [0039]/[0056]\tSpeed: 110.684949 samples/sec\t accuracy=88.867188\t loss=0.371839\t lr=0.000100
     [Epoch 25][Batch 14599], Speed: 6.891 samples/sec, RPN_Conf=0.021,RPN_SmoothL1=0.023,..
     [Epoch 0][Batch 99], LR: 9.59E-05, Speed: 148.642 samples/sec, ObjLoss=429.711,..
+    2020-08-31 15:27:34,380 - train_net.py[line:175] - INFO: [Epoch 14][Batch 50], Speed: ..
 
-The last is YOLO's. The seconds that follow an epoch are those of its validation, too. gluon-cv's
+The third is YOLO's. The seconds that follow an epoch are those of its validation, too. gluon-cv's
 classification prints MXNet's own lines, those of `ngc-mxnet-resnet50`.
 
 Source: github.com/dmlc/gluon-cv, scripts/classification/imagenet/train_imagenet.py and its like;

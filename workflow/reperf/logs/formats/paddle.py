@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from reperf.logs import estimators
 from reperf.logs.facts import Fact, Facts
-from reperf.logs.format import Format, Prints, Record, facts_by
+from reperf.logs.format import Format, Prints, Record, facts_by, read_groups
 
 
 def _resnet50_speed(record: Record, facts: Facts) -> float:
@@ -194,6 +194,69 @@ Source: github.com/PaddlePaddle/PaddleSeg, paddleseg/core/train.py; logs in
 github.com/PaddlePaddle/Perf at e7a07c4, DeepLabV3P/logs and HRNetW18/logs.
 """
 
+_WHOLE = 0.25
+"""By how much the product of two printed numbers may be off, at most, that is a whole number."""
+
+
+def _batch_by_speed(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+    """A record with its batch: the seconds of a batch times the speed, both of four decimals."""
+    record = read_groups(PADDLEDETECTION, match, rank)
+    if record is None or not record.pace or not record.rate:
+        return record
+    batch = record.pace * record.rate
+    off = 0.6e-4 * (record.pace + record.rate)
+    if off > _WHOLE or abs(batch - round(batch)) > off or not round(batch):
+        return record
+    return record._replace(facts=(("batch_size", round(batch)),))
+
+
+PADDLEDETECTION = Format(
+    name="paddledetection",
+    system="paddlepaddle",
+    marker=b" ppdet.engine",
+    pattern=r"\[{YEARLESS}\] ppdet\.engine(?:\.callbacks)? INFO: Epoch: \[{EPOCH}\] \[ *{ITERATION}/{TOTAL}\] "
+    r"learning_rate: {NUMBER} [^\r\n]{0,2000}?\beta: [^\r\n]{1,40}? batch_cost: {PACE} "
+    r"data_cost: {NUMBER} ips: {RATE} images/s",
+    read=_batch_by_speed,
+    evaluates=rb"\] ppdet\.engine(?:\.callbacks)? INFO: Eval iter: ",
+    facts=_launched,
+    rate_times=("world_size",),
+    counts_from=0,
+    unit="images/s",
+)
+"""PaddleDetection since 2021: a clock of whole seconds without a year, and the speed of one device.
+
+    [07/21 14:43:00] ppdet.engine INFO: Epoch: [0] [ 20/200] learning_rate: 0.000025 loss_xy: 7.020596 .. loss: 1037.630493 eta: 10 days, 19:39:33 batch_cost: 6.6231 data_cost: 6.0753 ips: 4.8315 images/s
+    [02/04 22:46:24] ppdet.engine.callbacks INFO: Epoch: [0] [2087/7312] learning_rate: 0.000029 loss: 4.504654 .. eta: 67 days, 10:28:48 batch_cost: 0.1664 data_cost: 0.0034 ips: 96.1758 images/s, max_mem_reserved: 42653 MB, max_mem_allocated: 31490 MB
+
+Iterations count from 0, in each epoch. The seconds of a batch are a mean of the newest lines' iterations,
+and the speed is the batch of a device over them: so each line says that batch.
+
+Source: github.com/PaddlePaddle/PaddleDetection, ppdet/engine/callbacks.py; lines as in issue 34297 of
+PaddlePaddle/Paddle and issue 2884 of PaddlePaddle/PaddleX.
+"""
+
+PADDLEREC_BATCHES = Format(
+    name="paddlerec-batches",
+    system="paddlepaddle",
+    marker=b" ins/s",
+    pattern=r"(?<!\d){DATE} - INFO - epoch: {EPOCH}, batch_id: {ITERATION}, [^\r\n]{0,1000}?"
+    r"avg_reader_cost: {NUMBER} sec, avg_batch_cost: {DURATION} sec, "
+    r"avg_samples: (?:{BATCH_SIZE}(?:\.0{1,9})?|{NUMBER}), ips: {RATE} ins/s",
+    facts=_launched,
+    rate_times=("world_size",),
+    counts_from=0,
+)
+"""PaddleRec's trainers of one device or of several in step: means of one device since the previous line.
+
+    2022-07-28 08:44:26,560 - INFO - epoch: 0, batch_id: 3770, auc:0.768058,  avg_reader_cost: 0.00150 sec, avg_batch_cost: 32.11232 sec, avg_samples: 512.00000, ips: 15.94403 ins/s
+
+Batches count from 0, in each epoch.
+
+Source: github.com/PaddlePaddle/PaddleRec, tools/trainer.py and tools/static_trainer.py; lines as in its
+issue 817.
+"""
+
 PADDLEREC = Format(
     name="paddlerec",
     system="paddlepaddle",
@@ -207,7 +270,8 @@ PADDLEREC = Format(
     2021-02-20 14:40:23,060 - INFO - Epoch: 0, using time 178.241244078 second, ips 15428.2585618 example/sec.
 
 An iteration here is an epoch. Each trainer goes its own way through its share of the samples, in
-threads of its own, and prints what it did alone. So do the lines of single batches.
+threads of its own, and prints what it did alone. Trainers in step print other lines: see
+`paddlerec-batches`.
 
 Source: github.com/PaddlePaddle/PaddleRec, tools/static_ps_trainer.py and before; logs in
 github.com/PaddlePaddle/Perf at e7a07c4, CtrDnn, WideDeep and Word2Vec.

@@ -7,9 +7,11 @@ Source: github.com/tqdm/tqdm, tqdm/std.py. The elapsed time is cut to whole seco
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from reperf.logs.clock import ELAPSED
+from reperf.logs.facts import AMP_IN_BF16, Fact
 from reperf.logs.format import Format, Prints, Read, Record, facts_by, pace_of
 
 BAR = (
@@ -240,6 +242,34 @@ class _Reader:
         )
 
 
+_ANNOUNCED = facts_by(
+    global_batch=r"Total train batch size \(w\. parallel, distributed & accumulation\) = (\d[\d,]{0,10})\s",
+    accumulation=r"\bGradient Accumulation steps = (\d{1,9})\s",
+)
+_PER_DEVICE = facts_by(batch_size=r"\bInstantaneous batch size per device = (\d[\d,]{0,10})\s")
+_HALF = re.compile(rb"(?<!\w)(?:(fp16)|bf16)=True,")
+
+
+def _announced(head: bytes) -> Iterator[Fact]:
+    """What the Trainer announces.
+
+    Where one process has several devices, the batch "per device" is that of all of them: so it is
+    believed only where there are several processes, of one device each.
+    """
+    facts = list(_ANNOUNCED(head))
+    yield from facts
+    known = dict(facts)
+    whole, several = known.get("global_batch"), known.get("accumulation")
+    for _, batch in _PER_DEVICE(head):
+        processes, rest = divmod(whole or 0, batch * (several or whole or 1))
+        if several and processes > 1 and not rest:
+            yield "batch_size", batch
+            yield "world_size", processes
+    yield from (
+        ("precision", "fp16" if match[1] else AMP_IN_BF16) for match in _HALF.finditer(head)
+    )
+
+
 HUGGINGFACE = Format(
     name="huggingface",
     marker=b"i",  # in all the lines that it looks for
@@ -249,11 +279,7 @@ HUGGINGFACE = Format(
     r"|(?P<loss>\{'loss': [^{}\r\n]{1,400}'epoch': [^{}\r\n]{1,40}\})"
     r"|" + BAR,
     remembering=_Reader,
-    facts=facts_by(
-        global_batch=r"Total train batch size \(w\. parallel, distributed & accumulation\) = "
-        r"(\d{1,9})\s",
-        accumulation=r"\bGradient Accumulation steps = (\d{1,9})\s",
-    ),
+    facts=_announced,
     precedence=3,
     prints=Prints.STEPS,
 )
@@ -327,4 +353,29 @@ need a window of 100 s or more.
 
 Source: github.com/Lightning-AI/pytorch-lightning, pytorch_lightning/callbacks/progress; lines as in
 its issue 4225.
+"""
+
+YOLO = Format(
+    name="yolov7",
+    marker=b"%|",
+    pattern=r"(?<![^\s]){EPOCH}/\d{1,9} +[\d.]{1,10}G(?: +{NUMBER}){5,7}: +"
+    + BAR
+    + r"|(?P<validation>\bmAP@?[^|\r\n]{1,60}?\d{1,3}%\|)",
+    remembering=_not_validating,
+    facts=facts_by(
+        global_batch=r"\bNamespace\([^\r\n]{0,4000}\btotal_batch_size=(\d{1,9})\b",
+        world_size=r"\bNamespace\([^\r\n]{0,4000}\bworld_size=([2-9]|\d\d{1,5})\b",
+    ),
+    precedence=3,
+    unit="images/s",
+)
+"""YOLOv7's progress bar, which is that of YOLOv5 and of the YOLOs that came later.
+
+       32/4999     55.1G   0.05461   0.01017   0.03715    0.1019        26      1856: 100%|##########| 295/295 [12:51<00:00,  2.62s/it]
+
+In front stand the epoch, the memory, the losses, the labels and the size of the images. It counts
+batches, also where gradients of several are accumulated. The arguments say the batch of all devices; a
+world size of 1 may be that of one process with several devices, and is not read.
+
+Source: github.com/WongKinYiu/yolov7, train.py; lines as in its issue 849.
 """

@@ -1,0 +1,54 @@
+"""A wall clock that was set while a run trained, beside a clock that cannot jump."""
+
+import json
+
+import pytest
+
+from tests.helpers.step_logs import planned_log
+from tests.unit.logs.asking import measure_one
+
+MARK = ":::MLLOG "
+
+
+def moved(seconds: float, lines: range, clock: str = "time_ms") -> list[str]:
+    """A planned log, some of whose steps have another time by one of the clocks; so has its end."""
+    log, step = planned_log(iterations=160), 0
+    for place, line in enumerate(log):
+        is_step = '"tracked_stats"' in line
+        if step in lines and (is_step or "run_stop" in line):
+            event = json.loads(line.removeprefix(MARK))
+            if clock == "time_ms":
+                event["time_ms"] += round(1000 * seconds)
+            elif is_step:
+                event["value"]["seconds"] += seconds
+                event["value"].pop("throughput", None)
+            log[place] = MARK + json.dumps(event)
+        step += is_step
+    return log
+
+
+@pytest.mark.parametrize("seconds", [0.3, -0.5, 3600.0])
+def test_a_clock_that_was_set_once_is_not_the_one_that_measures(seconds):
+    true = measure_one(planned_log(iterations=160))
+    found = measure_one(moved(seconds, range(3, 9)))
+    assert (found.reason, found.throughput) == ("", true.throughput)
+    [warning] = found.warnings
+    assert warning == (
+        f"clock-set: the wall clock was set by {seconds:+.3f} s between the iterations 60 and 80; "
+        "measured by the clock that cannot jump"
+    )
+    assert true.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("lines", "clock"),
+    [
+        (range(5, 6), "time_ms"),  # and set back
+        (range(5, 6), "seconds"),
+        (range(7, 8), "time_ms"),  # by the last line alone
+        (range(1), "seconds"),
+    ],
+)
+def test_a_line_whose_time_is_wrong_is_no_clock_that_was_set(lines, clock):
+    found = measure_one(moved(1.0, lines, clock), ends=(20, 120) if 5 in lines else (20, 160))
+    assert found.code == "two-clocks"
