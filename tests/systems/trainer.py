@@ -249,8 +249,7 @@ def trained_by(system: System, data: str | None = None) -> list[str]:
         if system.trains(workload)
         and system.precisions_of(workload, "cpu")
         and "data" in can.parallel
-        if data in (None, load_workloads()[workload].data)
-        and workload != "bert-large"
+        if data in (None, load_workloads()[workload].data) and workload != "bert-large"
     ]
 
 

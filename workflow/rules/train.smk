@@ -6,8 +6,7 @@ from reperf.training.slurm import resources_of_job
 
 RUN = "results/runs/{suite}/{entry}/{topology}/{repeat}"
 SEARCH = "results/largest/{entry}/{digest}"
-# Runs must not share the machine with anything while they are measured; on a cluster Slurm sees to
-# that, and Snakemake has no cores to give.
+# Runs must not share the machine while they are measured; on a cluster Slurm sees to that.
 ALL_CORES = 1 if REPORT.cluster else workflow.cores
 
 
