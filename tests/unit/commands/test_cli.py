@@ -215,7 +215,10 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("measur x.log", "COMMAND: got 'measur'; allowed: archive, config, doctor, latex, measure"),
+        (
+            "measur x.log",
+            "COMMAND: got 'measur'; allowed: archive, compare, config, doctor, latex, measure",
+        ),
         (
             "verify x.zip",
             "doctor, latex, measure, plan, runs; did you mean archive verify?",
@@ -227,7 +230,10 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
         ("config shema", "got 'shema'; allowed: check, init, docs, schema; did you mean schema?"),
         ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
-        ("", "COMMAND: is missing; allowed: archive, config, doctor, latex, measure, plan, runs"),
+        (
+            "",
+            "COMMAND: is missing; allowed: archive, compare, config, doctor, latex, measure",
+        ),
         ("plan mine.yaml", "reperf plan: unrecognized arguments: mine.yaml; did you mean --config"),
         ("runs --configfile none.yaml", "none.yaml: No such file or directory"),
         ("latex one", "results/summary.csv: No such file or directory; allowed: a table that"),
