@@ -248,6 +248,16 @@ def test_logs_of_others_are_compared_folder_by_folder(compare, tmp_path):
     assert sha256(tmp_path / "old/resnet" / log.name) != sha256(tmp_path / "new/resnet" / log.name)
 
 
+def test_logs_of_several_systems_in_one_folder_are_no_repeats_of_each_other(compare):
+    logs = ROOT / "data/measured/h200-reports"
+    status, out, _ = compare(logs, logs, "--json")
+    cells = json.loads(out)["cells"]
+    assert status == NOTHING_COMPARABLE
+    assert {cell["reason"] for cell in cells} == {"the same logs on both sides: 1"}
+    assert [cell["n"] for cell in cells if cell["cell"]["system"] == "jax"] == [[1, 1]] * 3
+    assert "torch gpt2-124m compile 1 device records" in [cell["name"] for cell in cells]
+
+
 def test_markdown_shows_names_from_outside_as_they_are(report, compare):
     odd = {"suite": "a|b", "variant": "<b>*x*</b>\n[y](http://z)", "hosts": "`node`"}
     status, out, _ = compare(

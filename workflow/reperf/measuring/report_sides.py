@@ -14,6 +14,8 @@ import pandas as pd
 from reperf.errors import ReperfError
 from reperf.layout import ALL_MEASUREMENTS, RUN_RECORD, SUITE_MEASUREMENTS
 from reperf.logs.configured import DATA_PARALLEL
+from reperf.logs.facts import FACT_NAMES, Facts
+from reperf.logs.format import Format
 from reperf.logs.formats import format_called
 from reperf.measuring.archives import DAMAGE, ArchivedFile, open_archive
 from reperf.measuring.comparison import measured
@@ -26,6 +28,7 @@ from reperf.member_names import fault_of_name
 from reperf.records.cell_key import parts_of
 from reperf.records.run_record import RunRecord
 from reperf.tables import CELL, MEASUREMENTS, read_measurements, table_of
+from reperf.text import count
 
 ALLOWED = (
     "a report's folder, its archive, a measurements.csv, or logs: a file, a folder or an archive"
@@ -192,21 +195,50 @@ def _row_of(path: Path, result: RunResult) -> Row:
         return row
     log_format = format_called(measured_run.format) if measured_run.format else None
     nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
+    topology = f"{nodes}n{devices}g" if nodes and devices else None
+    if topology is None and measured_run.world_size:
+        topology = count(measured_run.world_size, "device")
     parallel = facts.get("parallel")
     folder = PurePath(measured_run.log.removeprefix(str(path)).lstrip("/")).parent
     return row | {
         "suite": "" if str(folder) == "." else str(folder),
-        "system": facts.get("system") or (log_format and (log_format.system or log_format.name)),
+        "system": facts.get("system") or facts.get("framework") or _program(log_format),
         "workload": facts.get("workload"),
         "precision": facts.get("precision"),
-        "variant": facts.get("variant"),
+        "variant": facts.get("variant") or _switched_on(facts),
         "batch_size_per_device": facts.get("batch_size"),
-        "topology": f"{nodes}n{devices}g" if nodes and devices else None,
+        "topology": topology,
         "num_nodes": nodes,
         "devices_per_node": devices,
         "input": facts.get("input"),
+        "device": facts.get("device"),
+        "shape": _sizes(result),
         "parallel": None if parallel == DATA_PARALLEL else parallel,
     }
+
+
+def _program(log_format: Format | None) -> str | None:
+    return None if log_format is None else log_format.system or log_format.name
+
+
+def _switched_on(facts: Facts) -> str:
+    """The switches of a trainer that a log says are on."""
+    switches = [name for name in facts.tellers() if name not in FACT_NAMES]
+    on = [str(name) for name in switches if facts.get(name) is True]
+    several = facts.get("accumulation") or 1
+    return "+".join([*on, *([f"accumulation-{several}"] if several > 1 else [])])
+
+
+def _sizes(result: RunResult) -> str:
+    """All numbers that a log says of what was trained, so that no two things are one cell."""
+    facts = result.facts
+    names = [name for name in facts.tellers() if name not in FACT_NAMES]
+    names += ["parameters"] if facts.get("workload") is None else []
+    sizes = {str(name): facts.get(name) for name in names if type(facts.get(name)) in (int, float)}
+    if facts.get("batch_size") is None:
+        sizes["global_batch"] = result.measured.global_batch
+    known = (f"{name}={size}" for name, size in sizes.items() if size is not None)
+    return " ".join(sorted(known))
 
 
 def differences(
