@@ -36,6 +36,7 @@ OURS_BESIDE = rf"\n{{}} +\S+ +\S+ +{NUMBER}"
 # A program and the arguments that make it small; a pattern of what it prints, whose group is a
 # ratio to a peer, or what else the benchmark is for; the systems whose environments it needs.
 BRIEF = [
+    ("comparing.py", "--matrices=2", rf"0.3 % .* slower {NUMBER}", []),
     ("convert.py", "--rounds=1 --images=300", rf"reperf tfrecord, 2 workers .* {NUMBER}", []),
     ("convert_memory.py", "--images 300 400", rf"400 .* MiB +{NUMBER} MiB", []),
     ("convert_text.py", TEXT, rf"reperf tfrecord, 2 workers .* {NUMBER}", []),

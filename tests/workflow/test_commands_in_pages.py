@@ -27,6 +27,7 @@ ELSEWHERE = {
     r"^git clone|^source |^make .venv": "tests/workflow/test_places.py",
     r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",
     r"^snakemake .*one-node": "tests/workflow/test_report.py",  # that it needs GPUs
+    r"^reperf compare|comparing.py --published": "tests/unit/commands/test_compare.py",
     r"^reperf doctor": "tests/workflow/test_doctor_in_report.py",
     r"systems=all": "tests/systems/test_every_system.py",
     r"trainer\.log": "tests/unit/logs/test_log_formats_page.py",

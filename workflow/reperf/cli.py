@@ -78,14 +78,23 @@ def _run_and_flush(arguments: Sequence[str] | None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     # Some import libraries for half a second, when Ctrl-C must be as quiet as later.
-    from reperf.commands import archive, config, doctor, estimate, latex, measure, runs  # noqa: PLC0415
+    from reperf.commands import (  # noqa: PLC0415
+        archive,
+        compare,
+        config,
+        doctor,
+        estimate,
+        latex,
+        measure,
+        runs,
+    )
 
     parser = _Parser(prog="reperf", description=__doc__)
     parser.add_argument("--version", action="version", version=f"reperf {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
-    for command in (archive, config, doctor, estimate, latex, measure, runs):
+    for command in (archive, compare, config, doctor, estimate, latex, measure, runs):
         command.add(commands)
     options, unknown = parser.parse_known_args(arguments)
     called = commands.choices.get(options.command, parser)

@@ -16,6 +16,11 @@ _TEXT = re.compile(r"([^0-9]*)([0-9]*)")
 # What spreadsheets take for the beginning of a formula, full-width characters included.
 _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 
+# What Markdown reads as markup: anywhere; at the beginning of a list, a rule or a heading; and what
+# many renderers turn into links.
+_MARKUP = re.compile(r"([\\`*_\[\]<>|#~$]|&(?=[#\w]+;)|^[-+=]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
+_NUMBERED = re.compile(r"^(\d{1,9})(?=[.)]( |$))")
+
 
 def printable(text: str) -> str:
     r"""The text on one line: all but visible characters and spaces is escaped, such as `\x1b`.
@@ -38,6 +43,18 @@ def count(value: int, noun: str) -> str:
     """
     plural = "es" if noun.endswith(("ch", "s", "sh", "x")) else "s"
     return f"{value} {noun}" + ("" if value == 1 else plural)
+
+
+def in_markdown(text: str) -> str:
+    r"""The text as Markdown shows it unchanged, on one line.
+
+    Examples:
+        >>> print(in_markdown("a|b *c*"))
+        a\|b \*c\*
+    """
+    # To Markdown, several spaces are structure.
+    line = " ".join(printable(text).split())
+    return _NUMBERED.sub(r"\1\\", _MARKUP.sub(r"\\\1", line))
 
 
 def printable_lines(text: str) -> str:

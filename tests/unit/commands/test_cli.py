@@ -217,7 +217,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
     [
         (
             "measur x.log",
-            "COMMAND: got 'measur'; allowed: archive, config, doctor, estimate, latex",
+            "COMMAND: got 'measur'; allowed: archive, compare, config, doctor, estimate, latex",
         ),
         (
             "verify x.zip",
@@ -230,7 +230,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
         ("config shema", "got 'shema'; allowed: check, init, docs, schema; did you mean schema?"),
         ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
-        ("", "COMMAND: is missing; allowed: archive, config, doctor, estimate, latex, measure"),
+        ("", "COMMAND: is missing; allowed: archive, compare, config, doctor, estimate, latex"),
         (
             "plan --profile slurm",
             "latex, measure, runs; did you mean estimate? (see reperf --help)",
@@ -240,7 +240,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
             "estimate: unrecognized arguments: mine.yaml; did you mean --config",
         ),
         ("runs --configfile none.yaml", "none.yaml: No such file or directory"),
-        ("latex one", "results/summary.csv: No such file or directory; allowed: a table that"),
+        ("latex one", "results/summary.csv: No such file or directory; run `make report`"),
         ("archive verify none.zip", "none.zip: No such file or directory; name an archive"),
     ],
 )

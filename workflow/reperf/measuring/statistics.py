@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
 from itertools import count
-from math import comb
+from math import ceil, comb
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -147,15 +147,32 @@ def compare(
         >>> compare([[5.0, 6.0, 7.0, 8.0]], [1.0, 2.0, 3.0, 4.0])
         [('faster', 0.02857142857142857)]
     """
-    if not rivals:
-        return []
-    from scipy.stats import mannwhitneyu  # noqa: PLC0415 - slower than the rest
-
-    p_values = [float(mannwhitneyu(ours, theirs, method="exact").pvalue) for ours in rivals]
+    p_values = [rank_test(ours, theirs) for ours in rivals]
     return [
         (_verdict(np.median(ours) - np.median(theirs), p), p)
         for ours, p in zip(rivals, holm(p_values), strict=True)
     ]
+
+
+def rank_test(ours: Sequence[float], theirs: Sequence[float]) -> float:
+    """The exact two-sided p of the Mann-Whitney U test.
+
+    A tie counts half for either side, and U is rounded towards its mean: p is never too small.
+
+    Source: H. B. Mann and D. R. Whitney, On a Test of Whether one of Two Random Variables is
+    Stochastically Larger than the Other, Annals of Mathematical Statistics 18 (1947), 50-60.
+
+    Args:
+        ours, theirs: one or more throughputs each.
+
+    Examples:
+        >>> rank_test([5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0])
+        0.02857142857142857
+    """
+    ahead = float(np.sign(np.subtract.outer(np.asarray(ours), np.asarray(theirs))).sum())
+    least = ceil((len(ours) * len(theirs) - abs(ahead)) / 2)
+    orders = _orders(len(ours), len(theirs))
+    return min(1.0, 2 * sum(orders[: least + 1]) / comb(len(ours) + len(theirs), len(ours)))
 
 
 class Ratio(NamedTuple):
@@ -197,8 +214,20 @@ def rank_of_bound(ours: int, theirs: int) -> tuple[int, float]:
     Returns:
         The greatest rank from either end with at least CONFIDENCE; 0 and 0.0 where there is none.
     """
-    # How many orders of all repeats put so many pairs the one way round: U's null distribution, the
-    # coefficients of a Gaussian binomial.
+    orders = _orders(ours, theirs)
+    rank, outside, total = 0, 0, comb(ours + theirs, ours)
+    while 2 * (outside + orders[rank]) <= SIGNIFICANCE * total:
+        outside += orders[rank]
+        rank += 1
+    return rank, 1 - 2 * outside / total if rank else 0.0
+
+
+@cache
+def _orders(ours: int, theirs: int) -> list[int]:
+    """How many orders of all repeats put 0, 1, 2, .. pairs the one way round.
+
+    This is the null distribution of U: the coefficients of a Gaussian binomial.
+    """
     pairs = ours * theirs
     orders = [1] + [0] * pairs
     for k in range(1, ours + 1):
@@ -206,11 +235,7 @@ def rank_of_bound(ours: int, theirs: int) -> tuple[int, float]:
             orders[at] -= orders[at - theirs - k]
         for at in range(k, pairs + 1):
             orders[at] += orders[at - k]
-    rank, outside, total = 0, 0, comb(ours + theirs, ours)
-    while 2 * (outside + orders[rank]) <= SIGNIFICANCE * total:
-        outside += orders[rank]
-        rank += 1
-    return rank, 1 - 2 * outside / total if rank else 0.0
+    return orders
 
 
 def ranked(cells: Sequence[Sequence[float]]) -> list[Ranked]:

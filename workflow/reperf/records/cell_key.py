@@ -64,12 +64,13 @@ def short(key: str) -> str:
 
 def differing(keys: Iterable[str]) -> list[str]:
     """The names of the parts in which keys differ."""
-    named = [dict(_parts(key)) for key in keys]
+    named = [dict(parts_of(key)) for key in keys]
     names = dict.fromkeys(name for parts in named for name in parts)
     return [name for name in names if len({parts.get(name) for parts in named}) > 1]
 
 
-def _parts(key: str) -> Iterable[tuple[str, str]]:
+def parts_of(key: str) -> Iterable[tuple[str, str]]:
+    """The names of a key's parts, and their values as people read them."""
     for part in key.partition(" ")[2].split("; "):
         name, _, value = part.partition("=")
         yield name, value

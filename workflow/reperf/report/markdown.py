@@ -1,18 +1,12 @@
 """The report as plain Markdown, for repositories and mail: title, tables, warnings and method."""
 
-import re
 from typing import Any
 
 from markupsafe import Markup
 
 from reperf.report.context import Context
 from reperf.report.pages import page_environment
-from reperf.text import printable
-
-# What Markdown reads as markup: anywhere; at the beginning of a list, a rule or a heading; and what
-# many renderers turn into links.
-SPECIAL = re.compile(r"([\\`*_\[\]<>|#~$]|&(?=[#\w]+;)|^[-+=]|:(?=//)|(?<=\bwww)\.)", re.IGNORECASE)
-NUMBERED = re.compile(r"^(\d{1,9})(?=[.)]( |$))")
+from reperf.text import in_markdown
 
 
 def render_markdown(context: Context, figures: str) -> str:
@@ -31,6 +25,4 @@ def literal(value: Any) -> Any:  # noqa: ANN401 - what a template prints
     """Text that Markdown shows as it is, on one line."""
     if not isinstance(value, str) or isinstance(value, Markup):
         return value
-    # To Markdown, several spaces are structure.
-    text = " ".join(printable(value).split())
-    return NUMBERED.sub(r"\1\\", SPECIAL.sub(r"\\\1", text))
+    return in_markdown(value)

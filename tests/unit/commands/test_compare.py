@@ -1,0 +1,313 @@
+"""`reperf compare`: what it takes, what it prints, and its exit status."""
+
+import json
+import shutil
+import sys
+import zipfile
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from reperf.cli import main
+from reperf.commands.compare import BAD_INPUT, NOTHING_COMPARABLE, SLOWER
+from reperf.files import sha256
+from reperf.host import Environment, Host
+from reperf.tables import MEASUREMENTS, write_table
+
+from tests.helpers.runs import RUN, kept_run, record_of
+from tests.helpers.small_benchmark import ROOT
+from tests.helpers.step_logs import BOOTED, planned_log
+
+sys.path.append(str(ROOT / "benchmarks"))
+
+from comparing import verdicts, write_published
+
+HOST = Host(hostname="h", cpu="c", cores=2, memory_bytes=1, os="o", kernel="k")
+DURING = {
+    name: datetime.fromtimestamp(BOOTED + seconds, UTC).isoformat()
+    for name, seconds in (("started", 990), ("ended", 1100))
+}
+"""When a planned log was written."""
+STEADY = [100.0, 100.1, 100.2, 100.3, 99.9, 99.8, 99.7]
+_CELL = dict.fromkeys(MEASUREMENTS) | RUN.identity | RUN.setting
+ROW = _CELL | {"status": "ok", "unit": "images/s", "method": "window", "first": 20, "last": 120}
+
+
+@pytest.fixture
+def report(tmp_path):
+    """Write a report's folder with a table of one cell, or of the rows that are given."""
+
+    def report(name: str, factor: float = 1.0, rows: list[dict] | None = None, **changes) -> Path:
+        throughputs = [throughput * factor for throughput in STEADY]
+        usual = [
+            ROW
+            | {"repeat": repeat, "throughput": throughput}
+            | {"log": f"results/runs/small/pytorch/1n2g/{repeat}/train.log"}
+            | changes
+            for repeat, throughput in enumerate(throughputs, 1)
+        ]
+        folder = tmp_path / name / "results"
+        folder.mkdir(parents=True)
+        write_table(folder / "measurements.csv", usual if rows is None else rows, MEASUREMENTS)
+        return folder
+
+    return report
+
+
+@pytest.fixture
+def compare(capsys):
+    """Compare: the exit status, and what is printed on either stream."""
+
+    def compare(*arguments: object) -> tuple[int, str, str]:
+        try:
+            status = main(["compare", *map(str, arguments)])
+        except SystemExit as left:
+            status = left.code
+        return status, *capsys.readouterr()
+
+    return compare
+
+
+def build(torch: str) -> Environment:
+    packages = {"torch": torch, "numpy": "2.3"}
+    return Environment(
+        lock="envs/pytorch.txt", lock_sha256="a" * 64, python="3.12", packages=packages
+    )
+
+
+def test_a_slower_cell_is_a_line_and_a_status(report, compare):
+    status, out, err = compare(report("old"), report("new", 0.95))
+    assert (status, err) == (SLOWER, "")
+    lines = out.splitlines()
+    assert lines[0].endswith("new/results: 1 cell in both")
+    [row] = [line for line in lines if line.startswith("small pytorch 1n2g")]
+    assert row.split("  ")[-1].strip() == "slower"
+    assert "-5.00 %" in row and "7:7" in row and "images/s" in row
+    assert lines[-1] == "1 slower (threshold 1 %)"
+
+
+@pytest.mark.parametrize(
+    ("factor", "options", "wanted"),
+    [
+        (1.0, [], 0),
+        (1.05, [], 0),
+        (0.95, [], SLOWER),
+        (0.95, ["--threshold", "10%"], 0),
+        (0.99, [], 0),  # perhaps slower
+        (0.99, ["--threshold", "0.1 %"], SLOWER),
+    ],
+)
+def test_the_status_says_whether_a_cell_is_slower(report, compare, factor, options, wanted):
+    old, new = report("old"), report("new", factor)
+    assert compare(old, new, *options)[0] == wanted
+    answer = json.loads(compare(old, new, *options, "--json")[1])
+    assert answer["exit_status"] == wanted
+
+
+def test_a_cell_that_fails_now_counts_as_slower(report, compare):
+    failed = {"status": "failed", "reason": "rank 3 died", "throughput": None}
+    status, out, _ = compare(report("old"), report("new", **failed))
+    assert status == SLOWER
+    assert "no longer measured: ok -> failed: rank 3 died" in out
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"precision": "amp"}, "no value of precision is in both: fp32 -> amp"),
+        ({"unit": "tokens/s"}, "not comparable: unit images/s -> tokens/s"),
+        ({"first": 5, "last": 65}, "not comparable: window 20:120 -> 5:65"),
+        ({"rows": []}, "1 cell only in the first"),
+    ],
+)
+def test_nothing_comparable_has_a_status_of_its_own(report, compare, changes, words):
+    status, out, _ = compare(report("old"), report("new", **changes))
+    assert status == NOTHING_COMPARABLE
+    assert words in out
+
+
+@pytest.mark.parametrize("option", [[], ["--json"], ["--markdown"]])
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (None, "new: no such file or folder; allowed: a report's folder, its archive, a measur"),
+        ("suite,system\n", "measurements.csv: column workload is missing; allowed: a table of rep"),
+        ("", "measurements.csv: not a table: No columns to parse"),
+    ],
+)
+def test_bad_input_is_one_line(report, compare, tmp_path, option, content, words):  # noqa: PLR0917
+    new = tmp_path / "new"
+    if content is not None:
+        new.mkdir()
+        (new / "measurements.csv").write_text(content)
+    status, out, err = compare(report("old"), new, *option)
+    assert (status, out, len(err.splitlines())) == (BAD_INPUT, "", 1)
+    assert words in err
+
+
+def test_a_throughput_that_nothing_can_be_divided_by_is_one_line(report, compare):
+    status, _, err = compare(report("old"), report("new", rows=[ROW | {"throughput": 0.0}]))
+    assert status == BAD_INPUT
+    assert "measurements.csv: line 2: throughput is 0.0, of a run that is ok; allowed: a num" in err
+
+
+def test_a_folder_without_a_report_or_a_log_is_one_line(report, compare, tmp_path):
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "notes.txt").write_text("nothing\n")
+    status, _, err = compare(report("old"), tmp_path / "notes")
+    assert status == BAD_INPUT
+    assert "notes: no report and no log is in it; allowed: a report's folder" in err
+
+
+@pytest.mark.parametrize("text", ["1", "-1%", "51%", "x%", "1%%"])
+def test_a_threshold_is_a_percentage(report, compare, text):
+    status, _, err = compare(report("old"), report("new"), f"--threshold={text}")
+    assert status == BAD_INPUT
+    assert f"--threshold: got '{text}'; allowed: a percentage from 0% to 50%, such as 1%" in err
+
+
+def test_what_differs_is_listed_first(report, compare):
+    for name, torch, driver in (("old", "2.13", "580.1"), ("new", "2.14", "580.2")):
+        folder = report(name, hosts="node1" if name == "old" else "node2 node3")
+        log = folder.parent / "results/runs/small/pytorch/1n2g/1"
+        log.mkdir(parents=True)
+        host = Host(
+            hostname="h", cpu="c", cores=2, memory_bytes=1, os="o", kernel="k", driver=driver
+        )
+        record_of(host=host, environment=build(torch), settings={"tf32": torch}).write(
+            log / "run.json"
+        )
+    _, out, _ = compare(folder.parents[1] / "old", folder.parents[1] / "new")
+    assert out.splitlines()[1:5] == [
+        "differs: hosts: node1 -> node2, node3",
+        "differs: driver: 580.1 -> 580.2",
+        "differs: setting tf32: 2.13 -> 2.14",
+        "differs: packages: torch 2.13 -> 2.14",
+    ]
+
+
+def test_a_report_is_the_same_as_a_folder_a_table_and_an_archive(report, compare, tmp_path):
+    old, new = report("old"), report("new", 0.95)
+    suite = new.parent / "results/suites/small/measurements.csv"
+    with zipfile.ZipFile(tmp_path / "small.zip", "w") as archive:
+        archive.write(new / "measurements.csv", "results/suites/small/measurements.csv")
+        record_of(environment=build("2.14")).write(tmp_path / "run.json")
+        archive.write(tmp_path / "run.json", "results/runs/small/pytorch/1n2g/1/run.json")
+    given = [new, new.parent, new / "measurements.csv", tmp_path / "small.zip"]
+    answers = [json.loads(compare(old, path, "--json")[1]) for path in given]
+    assert [answer["cells"] for answer in answers] == [answers[0]["cells"]] * 4
+    assert {"name": "package torch", "base": [], "new": ["2.14"]} in answers[3]["differences"]
+    suite.parent.mkdir(parents=True)
+    shutil.move(new / "measurements.csv", suite)  # as an archive is unpacked
+    assert json.loads(compare(old, new.parent, "--json")[1])["cells"] == answers[0]["cells"]
+
+
+def test_a_damaged_archive_is_one_line(report, compare, tmp_path):
+    (tmp_path / "small.zip").write_bytes(b"PK no more")
+    status, _, err = compare(report("old"), tmp_path / "small.zip")
+    assert (status, len(err.splitlines())) == (BAD_INPUT, 1)
+    assert "small.zip: " in err
+
+
+def logs(folder: Path, rates: list[float], build: Environment) -> Path:
+    """A folder of logs of our own, with their records."""
+    for repeat, rate in enumerate(rates, 1):
+        run = RUN.model_copy(update={"repeat": repeat})
+        host = HOST.model_copy(update={"hostname": f"node{repeat}"})
+        told = {"run": run, "environment": build, "host": host} | DURING
+        kept_run(folder / str(repeat), planned_log(rate=rate), **told)
+    return folder
+
+
+def test_folders_of_logs_are_measured_and_compared(compare, tmp_path):
+    old = logs(tmp_path / "before", STEADY, build("2.13"))
+    new = logs(tmp_path / "afterwards", [rate * 0.9 for rate in STEADY], build("2.14"))
+    (new / "8").mkdir()
+    shutil.copy(new / "1" / "train.log", new / "8" / "copy.log")
+    status, out, _ = compare(old, new, "--json")
+    [cell] = json.loads(out)["cells"]
+    assert (status, cell["reason"]) == (SLOWER, "")
+    assert cell["n"] == [7, 7]  # a copy is no repeat
+    assert cell["name"] == "small pytorch 1n2g"
+    assert {"name": "package torch", "base": ["2.13"], "new": ["2.14"]} in json.loads(out)[
+        "differences"
+    ]
+
+
+def test_logs_of_others_are_compared_folder_by_folder(compare, tmp_path):
+    log = ROOT / "tests/data/logs/oneflow_resnet50_2n8g_b128_fp32.log"
+    for side in ("old", "new"):
+        (tmp_path / side / "resnet").mkdir(parents=True)
+        text = log.read_text() + ("\n" if side == "new" else "")
+        (tmp_path / side / "resnet" / log.name).write_text(text)
+    status, out, _ = compare(tmp_path / "old", tmp_path / "new")
+    assert status == 0
+    assert "resnet oneflow 2n8g" in out
+    assert "cannot tell: about 4 repeats would" in out
+    assert sha256(tmp_path / "old/resnet" / log.name) != sha256(tmp_path / "new/resnet" / log.name)
+
+
+def test_logs_of_several_systems_in_one_folder_are_no_repeats_of_each_other(compare):
+    logs = ROOT / "data/measured/h200-reports"
+    status, out, _ = compare(logs, logs, "--json")
+    cells = json.loads(out)["cells"]
+    assert status == NOTHING_COMPARABLE
+    assert {cell["reason"] for cell in cells} == {"the same logs on both sides: 1"}
+    assert [cell["n"] for cell in cells if cell["cell"]["system"] == "jax"] == [[1, 1]] * 3
+    assert "torch gpt2-124m compile 1 device records" in [cell["name"] for cell in cells]
+
+
+def test_markdown_shows_names_from_outside_as_they_are(report, compare):
+    odd = {"suite": "a|b", "variant": "<b>*x*</b>\n[y](http://z)", "hosts": "`node`"}
+    status, out, _ = compare(
+        report("old", **odd), report("new", **odd | {"hosts": "#1"}), "--markdown"
+    )
+    assert status == 0
+    tokens = MarkdownIt("commonmark").enable("table").parse(out)
+    inline = [child for token in tokens for child in token.children or ()]
+    assert {child.type for child in inline} <= {
+        "text",
+        "strong_open",
+        "strong_close",
+        "text_special",
+    }
+    cells = ["".join(child.content for child in token.children or ()) for token in tokens]
+    assert r"a|b pytorch <b>*x*</b>\n[y](http://z) 1n2g" in cells
+    assert "differs: hosts: `node` -> #1" in cells
+    assert cells.count("same") == 1
+    assert "1 same (threshold 1 %)" in cells
+
+
+def test_a_terminal_gets_no_control_characters_from_names(report, compare):
+    odd = {"suite": "a\x1b[31mred [bold]x[/bold]"}
+    _, out, _ = compare(report("old", **odd), report("new", **odd))
+    assert "\x1b" not in out
+    assert r"a\x1b[31mred [bold]x[/bold] pytorch 1n2g" in out
+
+
+def test_published_repeats_of_two_weeks_compare_as_the_page_shows(compare, tmp_path, monkeypatch):
+    write_published(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/comparing.md").read_text(encoding="utf-8")
+    status, out, _ = compare("0822", "0829")
+    assert status == 0
+    assert out in page
+    status, out, _ = compare("0822", "0829", "--threshold", "0%")
+    assert status == SLOWER
+    assert "1 slower" in out
+
+
+@pytest.mark.parametrize("change", [-0.01, -0.02])
+def test_a_change_at_a_small_spread_is_found_and_at_a_large_one_it_is_not(change):
+    """The counts of docs/comparing.md, in small: 1 % beyond the threshold, seven repeats."""
+    threshold = -0.01 - change
+    found, _ = verdicts(100, 1, lambda: 0.003, change, threshold, 7)
+    assert found["slower"] >= 95
+    noisy, _ = verdicts(50, 1, lambda: 0.03, change, threshold, 7)
+    assert noisy["cannot tell"] >= 35
+
+
+def test_a_matrix_of_equal_cells_gives_few_false_alarms():
+    _, others = verdicts(60, 40, lambda: 0.003, 0.0, 0.0, 7)
+    assert others["alarm"] <= 8  # 3 are expected; more than 8, once in 200

@@ -1,0 +1,301 @@
+"""One side of a comparison: a report's tables and records, or logs that are measured now."""
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import StringIO
+from math import isfinite
+from pathlib import Path, PurePath
+
+import pandas as pd
+
+from reperf.errors import ReperfError
+from reperf.layout import ALL_MEASUREMENTS, RUN_RECORD, SUITE_MEASUREMENTS
+from reperf.logs.configured import DATA_PARALLEL
+from reperf.logs.facts import FACT_NAMES, Facts
+from reperf.logs.format import Format
+from reperf.logs.formats import format_called
+from reperf.measuring.archives import DAMAGE, ArchivedFile, open_archive
+from reperf.measuring.comparison import measured
+from reperf.measuring.duplicates import DuplicateFinder
+from reperf.measuring.found_logs import measure_paths
+from reperf.measuring.measure import Method
+from reperf.measuring.request import MeasureRequest, RunResult
+from reperf.measuring.suite_rows import Row, record_columns
+from reperf.member_names import fault_of_name
+from reperf.records.cell_key import parts_of
+from reperf.records.run_record import RunRecord
+from reperf.tables import CELL, MEASUREMENTS, read_measurements, table_of
+from reperf.text import count
+
+ALLOWED = (
+    "a report's folder, its archive, a measurements.csv, or logs: a file, a folder or an archive"
+)
+_TABLE = PurePath(ALL_MEASUREMENTS)
+_DIGITS = 12
+"""Of a digest."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two reports.
+
+    Attributes:
+        path: what was given.
+        table: as read_measurements gives it; every throughput is positive.
+        records: of its runs, by the names of their logs, where they are to be had.
+        refused: how many logs gave no number, and belong to no cell.
+    """
+
+    path: Path
+    table: pd.DataFrame
+    records: dict[str, RunRecord]
+    refused: int = 0
+
+
+def read_side(path: Path) -> Side:
+    """Read the tables of a report, or measure logs.
+
+    Args:
+        path: a report's folder or the one around it, an archive, a measurements.csv; or a log, a
+            folder or an archive of logs.
+
+    Raises:
+        ReperfError: nothing of that is there, or it cannot be read.
+    """
+    if not path.exists():
+        raise ReperfError(f"{path}: no such file or folder; allowed: {ALLOWED}")
+    try:
+        tables = [path] if path.suffix == ".csv" else list(_tables_below(path))
+        if tables:
+            return _of_tables(path, tables)
+        if path.suffix == ".zip":
+            with open_archive(path) as files:
+                inside = {file.name: file for file in files}
+                names = [name for name in inside if PurePath(name).match(_suite_table())]
+                if names:
+                    return _of_archive(path, inside, names)
+    except OSError as error:
+        raise ReperfError(f"{path}: {error.strerror}; allowed: {ALLOWED}") from None
+    return _of_logs(path)
+
+
+def _suite_table() -> str:
+    return SUITE_MEASUREMENTS.format(suite="*")
+
+
+def _tables_below(folder: Path) -> Iterator[Path]:
+    """The measurements of all suites, which lie in one table or in several."""
+    for table in (folder / _TABLE.name, folder / _TABLE):
+        if table.is_file():
+            yield table
+            return
+    yield from sorted(folder.glob(_suite_table()))
+
+
+def _of_tables(path: Path, tables: Iterable[Path]) -> Side:
+    read: list[pd.DataFrame] = []
+    records: dict[str, RunRecord] = {}
+    for table in tables:
+        folders = table.absolute().parents
+
+        def record(name: str, folders: Sequence[Path] = folders) -> RunRecord | None:
+            found = (folder / name for folder in folders if (folder / name).is_file())
+            return next((RunRecord.read(file) for file in found), None)
+
+        read.append(_checked(read_measurements(table), table))
+        records |= _records(read[-1], record)
+    return Side(path, pd.concat(read, ignore_index=True), records)
+
+
+def _of_archive(path: Path, inside: dict[str, ArchivedFile], tables: Iterable[str]) -> Side:
+    def content(name: str) -> bytes:
+        try:
+            with inside[name].open() as stream:
+                return stream.read()
+        except DAMAGE as error:
+            raise ReperfError(f"{path}/{name}: damaged in the archive: {error}") from None
+
+    def record(name: str) -> RunRecord | None:
+        return RunRecord.parse(content(name), name) if name in inside else None
+
+    read = []
+    for table in tables:
+        text = _NamedText(content(table).decode(errors="replace"))
+        text.name = f"{path}/{table}"
+        read.append(_checked(read_measurements(text), text.name))
+    joined = pd.concat(read, ignore_index=True)
+    return Side(path, joined, _records(joined, record))
+
+
+class _NamedText(StringIO):
+    """The text of a file, which messages call by its name."""
+
+    name = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+def _checked(table: pd.DataFrame, name: Path | str) -> pd.DataFrame:
+    """The table itself, if its throughputs can be divided by one another."""
+    for line, throughput in measured(table)["throughput"].items():
+        if not (isfinite(throughput) and throughput > 0):
+            raise ReperfError(
+                f"{name}: line {int(line) + 2}: throughput is {throughput}, of a run that is ok; "
+                "allowed: a number above 0"
+            )
+    return table
+
+
+def _records(table: pd.DataFrame, read: Callable[[str], RunRecord | None]) -> dict[str, RunRecord]:
+    """The records beside the logs of a table: those of this version that nobody has changed."""
+    records = {}
+    for log in filter(None, table["log"]):
+        name = str(PurePath(log).with_name(RUN_RECORD))
+        with suppress(ReperfError):
+            if not fault_of_name(name) and (record := read(name)):
+                records[log] = record
+    return records
+
+
+def _of_logs(path: Path) -> Side:
+    """Measure logs; a log that gives no number is in no cell, unless it is of a run of ours."""
+    request = MeasureRequest(Method(otherwise_widest=True), digests=True)
+    results = list(measure_paths([path], request, processes=len(os.sched_getaffinity(0))))
+    if all(result.measured.code in ("no-log", "unknown-format") for result in results):
+        raise ReperfError(f"{path}: no report and no log is in it; allowed: {ALLOWED}")
+    duplicates, rows = DuplicateFinder(), []
+    for result in results:
+        row = _row_of(path, result)
+        cell = tuple(row[column] for column in CELL)
+        log = str(row["log"])
+        if row["status"] == "ok" and (why := duplicates.reason(log, cell, result)):
+            row |= {"status": "refused", "reason": why}
+        if row["status"] == "ok" or result.record:
+            rows.append(row)
+    table = read_measurements(StringIO(table_of(rows, MEASUREMENTS)))
+    records = {result.measured.log: result.record for result in results if result.record}
+    return Side(path, table, records, refused=len(results) - len(rows))
+
+
+def _row_of(path: Path, result: RunResult) -> Row:
+    """A row of measurements.csv of a log that no suite has asked for: its folder is the suite."""
+    measured_run, facts, record = result.measured, result.facts, result.record
+    row: Row = dict.fromkeys(MEASUREMENTS) | {
+        name: getattr(measured_run, name) for name in MEASUREMENTS if hasattr(measured_run, name)
+    }
+    row |= {"log_sha256": result.digest} | record_columns(record, measured_run)
+    if record:
+        row |= record.run.identity | record.run.setting | {"repeat": record.run.repeat}
+        if record.status != "ok":
+            row |= {"status": record.status, "reason": record.reason, "throughput": None}
+        return row
+    log_format = format_called(measured_run.format) if measured_run.format else None
+    nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
+    topology = f"{nodes}n{devices}g" if nodes and devices else None
+    if topology is None and measured_run.world_size:
+        topology = count(measured_run.world_size, "device")
+    parallel = facts.get("parallel")
+    folder = PurePath(measured_run.log.removeprefix(str(path)).lstrip("/")).parent
+    return row | {
+        "suite": "" if str(folder) == "." else str(folder),
+        "system": facts.get("system") or facts.get("framework") or _program(log_format),
+        "workload": facts.get("workload"),
+        "precision": facts.get("precision"),
+        "variant": facts.get("variant") or _switched_on(facts),
+        "batch_size_per_device": facts.get("batch_size"),
+        "topology": topology,
+        "num_nodes": nodes,
+        "devices_per_node": devices,
+        "input": facts.get("input"),
+        "device": facts.get("device"),
+        "shape": _sizes(result),
+        "parallel": None if parallel == DATA_PARALLEL else parallel,
+    }
+
+
+def _program(log_format: Format | None) -> str | None:
+    return None if log_format is None else log_format.system or log_format.name
+
+
+def _switched_on(facts: Facts) -> str:
+    """The switches of a trainer that a log says are on."""
+    switches = [name for name in facts.tellers() if name not in FACT_NAMES]
+    on = [str(name) for name in switches if facts.get(name) is True]
+    several = facts.get("accumulation") or 1
+    return "+".join([*on, *([f"accumulation-{several}"] if several > 1 else [])])
+
+
+def _sizes(result: RunResult) -> str:
+    """All numbers that a log says of what was trained, so that no two things are one cell."""
+    facts = result.facts
+    names = [name for name in facts.tellers() if name not in FACT_NAMES]
+    names += ["parameters"] if facts.get("workload") is None else []
+    sizes = {str(name): facts.get(name) for name in names if type(facts.get(name)) in (int, float)}
+    if facts.get("batch_size") is None:
+        sizes["global_batch"] = result.measured.global_batch
+    known = (f"{name}={size}" for name, size in sizes.items() if size is not None)
+    return " ".join(sorted(known))
+
+
+def differences(
+    base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]
+) -> dict[str, tuple[list[str], list[str]]]:
+    """In what two reports differ beside their cells: name -> the values of either.
+
+    Args:
+        base, new: the reports.
+        runs: of either, the rows of the cells that are in both.
+    """
+    ours, theirs = (_known(side, some) for side, some in zip((base, new), runs, strict=True))
+    return {
+        name: (sorted(ours.get(name, ())), sorted(theirs.get(name, ())))
+        for name in dict.fromkeys([*ours, *theirs])
+        if ours.get(name) != theirs.get(name)
+    }
+
+
+def _known(side: Side, runs: pd.DataFrame) -> dict[str, set[str]]:
+    """What is known about runs by their rows and records: name -> values."""
+    known: dict[str, set[str]] = defaultdict(set)
+    for key in set(runs["key"]) - {""}:
+        for name, part in parts_of(key):
+            known[name].add(part)
+    for words in set(runs["hosts"]):
+        known["hosts"].update(words.split())
+    known["commit of reperf"].update(set(runs["commit"]) - {""})
+    for log in runs["log"]:
+        if record := side.records.get(log):
+            for name, value in _recorded(record):
+                if value not in (None, ""):
+                    known[name].add(str(value))
+    return {name: values for name, values in known.items() if values}
+
+
+def _recorded(record: RunRecord) -> Iterator[tuple[str, object]]:
+    """What a record says of a run's machine, framework and settings."""
+    host, environment = record.host, record.environment
+    yield from (
+        ("CPU", host.cpu),
+        ("driver", host.driver),
+        ("kernel", host.kernel),
+        ("operating system", environment.system or host.os),
+        ("Python", environment.python),
+        ("framework", environment.framework),
+        ("CUDA", environment.cuda),
+        ("NCCL", environment.nccl),
+        ("trainer", record.trainer[:_DIGITS]),
+        ("data", (record.data_sha256 or "")[:_DIGITS]),
+        ("computed in", record.computed_in),
+    )
+    for gpu in host.gpus:
+        yield "GPU", gpu.name
+    for prefix, values in (
+        ("package", environment.packages),
+        ("setting", record.settings),
+        ("cluster", record.cluster or {}),
+    ):
+        yield from ((f"{prefix} {name}", value) for name, value in values.items())
