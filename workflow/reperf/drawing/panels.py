@@ -3,6 +3,7 @@
 The page, the figures and the tables for papers take their words and their marks from here.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -11,7 +12,6 @@ from typing import Any, Generic, Literal, TypeVar
 
 import pandas as pd
 
-from reperf.config import topology_shape
 from reperf.drawing.labels import series_of
 from reperf.measuring.statistics import WIDE, Ratio, compare, ratio, repeats_to_resolve
 from reperf.printed import ABSENT, in_four_digits, percent, sharing
@@ -352,8 +352,12 @@ def _alone(panel: Panel[Any]) -> str:
     text = f"{cell.series}: {in_four_digits(cell.row.throughput_median)} {cell.row.unit}"
     text += f" on {panel.size}"
     if pd.notna(cell.row.speedup) and cell.row.topology != cell.row.baseline:
-        nodes, devices = topology_shape(cell.row.baseline)
-        over = _devices(nodes * devices, cell.row)
+        baseline = re.fullmatch(r"(\d+)n(\d+)g", cell.row.baseline)
+        over = (
+            _devices(int(baseline[1]) * int(baseline[2]), cell.row)
+            if baseline
+            else cell.row.baseline
+        )
         scattered = "; its repeats scatter too much for a speedup"
         text += (
             scattered if cell.scattered else f", {cell.row.speedup:.3g} times as fast as on {over}"
