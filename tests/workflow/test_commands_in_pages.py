@@ -18,7 +18,7 @@ PAGES = [
 COMMAND = re.compile(r"(?:reperf|snakemake|make|python|pytest|uv|pipx|git|source|cp|sha256sum) .+")
 GAP = re.compile(r"(?<!\?P)<\w+>|\.\.|\[-|\b(?:FILE|REGEX|NAME|FOLDER)\b")
 """What a reader must fill in."""
-NAMES = ("reperf measure", "reperf runs", "reperf latex", "cp -r")
+NAMES = ("reperf measure", "reperf runs", "reperf latex", "reperf archive verify", "cp -r")
 """A command as a sentence calls it."""
 ELSEWHERE = {
     r"^make report": "tests/workflow/test_report.py",
