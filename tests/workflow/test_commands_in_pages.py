@@ -18,7 +18,14 @@ PAGES = [
 COMMAND = re.compile(r"(?:reperf|snakemake|make|python|pytest|uv|pipx|git|source|cp|sha256sum) .+")
 GAP = re.compile(r"(?<!\?P)<\w+>|\.\.|\[-|\b(?:FILE|REGEX|NAME|FOLDER)\b")
 """What a reader must fill in."""
-NAMES = ("reperf measure", "reperf runs", "reperf latex", "reperf archive verify", "cp -r")
+NAMES = (
+    "reperf measure",
+    "reperf runs",
+    "reperf latex",
+    "reperf archive verify",
+    "git pull",
+    "cp -r",
+)
 """A command as a sentence calls it."""
 ELSEWHERE = {
     r"^make report": "tests/workflow/test_report.py",
@@ -34,6 +41,7 @@ ELSEWHERE = {
     r"numpy|softmax": "tests/systems/test_new_workload_and_framework.py",
     r"pytorch-foreach": "tests/systems/test_add_a_system.py",
     r"^reperf archive .*--(key|signers)": "tests/unit/archive/test_signature.py",
+    r"benchmarks/comparing": "tests/benchmarks/test_benchmarks.py",
     r"^uv (build|tool install)": "tests/workflow/test_wheel.py",
 }
 """Where those run that take minutes, or need what the machine of this test lacks."""
