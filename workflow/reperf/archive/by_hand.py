@@ -45,7 +45,7 @@ def check_table(measurements: pd.DataFrame) -> str:
 
     Returns:
         A row per run. `log` is its file in the archive, `quotient` is samples / seconds, and
-        `throughput` is that of the table. The other columns are those of measurements.csv.
+        `throughput` is the table's number. The other columns are copied from measurements.csv.
     """
     rows = (
         row | {"run": _name_of(row), "log": _file_of(row), "quotient": _quotient(row)}

@@ -150,7 +150,9 @@ class Built(Contents):
 
     recipe_sha256: str | None = Field(None, description="of all that it was made from")
     built_in: str | None = Field(None, description="the folder that its programs name")
-    local_image: str | None = Field(None, description="what the engine is told to run")
+    local_image: str | None = Field(
+        None, description="name or file by which the engine runs the image"
+    )
     fingerprint: str | None = Field(
         None, description="of the local image's names, sizes and times: unchanged, unchanged image"
     )

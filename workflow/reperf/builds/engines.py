@@ -310,7 +310,7 @@ def start_in(
         mounts: folders outside the working folder that the command reads.
         gpus: those that it uses, as CUDA_VISIBLE_DEVICES has them; empty: as the container has it;
             None: it uses none.
-        image: as the engine is told of it; None: as the finished build says.
+        image: name or file by which the engine runs it; None: the one in the build's record.
 
     Raises:
         ReperfError: the build is not made.

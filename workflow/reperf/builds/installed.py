@@ -8,7 +8,7 @@ from pathlib import Path
 
 from reperf.errors import ReperfError
 
-# A line of a lock; a hash, an option or a comment is none. Without "==", only uv knows what fits.
+# A package in a lock; hashes, options and comments do not match. Without "==", any version will do.
 _LOCKED = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^]]*\])?\s*(?:==\s*([^\s;,#\\]+))?")
 _VERSION = re.compile(r"v?((?:\d+!)?\d+(?:\.\d+)*)([^+]*)(\+.*)?")
 _SHOWN = 3

@@ -63,7 +63,7 @@ def read_side(path: Path) -> Side:
             folder or an archive of logs.
 
     Raises:
-        ReperfError: nothing of that is there, or it cannot be read.
+        ReperfError: the path holds none of these, or cannot be read.
     """
     if not path.exists():
         raise ReperfError(f"{path}: no such file or folder; allowed: {ALLOWED}")
@@ -244,11 +244,11 @@ def _sizes(result: RunResult) -> str:
 def differences(
     base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]
 ) -> dict[str, tuple[list[str], list[str]]]:
-    """In what two reports differ beside their cells: name -> the values of either.
+    """What differs between two reports apart from their numbers: name -> the values in each.
 
     Args:
         base, new: the reports.
-        runs: of either, the rows of the cells that are in both.
+        runs: for each report, the rows of the cells that both have.
     """
     ours, theirs = (_known(side, some) for side, some in zip((base, new), runs, strict=True))
     return {

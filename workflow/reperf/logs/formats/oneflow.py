@@ -65,7 +65,7 @@ _LEFT_OUT = 100
 
 
 def _mean_time(records: Sequence[Record], _facts: Facts) -> Estimate:
-    """mean of the printed seconds without those of iteration 100, in ms per iteration"""
+    """mean of the printed seconds, iteration 100 left out, in ms per iteration"""
     lines = [record for record in records if record.iteration != _LEFT_OUT]
     estimators.enough(lines, 1)
     mean = sum(record.duration or 0.0 for record in lines) / len(lines)
