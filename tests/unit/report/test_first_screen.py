@@ -131,6 +131,16 @@ def test_names_of_systems_are_text_on_the_first_screen(eight):
     assert name not in html
 
 
+def test_no_band_leaves_its_plot(eight):
+    """An interval may be wider than all dots are apart: its ratios are of two noisy cells."""
+    runs = eight.measurements
+    noisy = runs.assign(throughput=runs["throughput"] * (1 + 0.4 * (runs["repeat"] % 2)))
+    html = eight.but(measurements=noisy).pages[0]
+    bands = re.findall(r'<rect x="([-\d.]+)%" width="([\d.]+)%"', html)
+    assert len(bands) > 20
+    assert all(0 <= float(x) <= float(x) + float(width) <= 100 for x, width in bands)
+
+
 def test_an_axis_holds_every_run_and_has_few_round_ticks():
     scale = Scale.of([0.61, 1.02])
     assert scale.ticks == (0.6, 0.7, 0.8, 0.9, 1.0)

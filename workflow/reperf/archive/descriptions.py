@@ -39,7 +39,7 @@ _FORMATS = {
     ".txt": "text/plain",
     ".yaml": "application/yaml",
 }
-_LIBRARIES = ("matplotlib", "numpy", "pandas", "scipy")
+_LIBRARIES = ("matplotlib", "numpy", "pandas")
 # A crate must have a date; without runs, it is the earliest that a zip file can store.
 _NO_DATE = "1980-01-01"
 

@@ -267,13 +267,14 @@ class SuiteView:
 
     @property
     def scale(self) -> Scale:
-        """The axis of all its panels: the throughputs of runs over the fastest median."""
-        return Scale.of(
-            speed / panel.first.cell.speed
-            for panel in self.panels
-            for rival in panel.ranked
-            for speed in rival.cell.speeds
-        )
+        """The axis of all panels: runs and intervals, as shares of the fastest median."""
+        shares: list[float] = []
+        for panel in self.panels:
+            for rival in panel.ranked:
+                shares += [speed / panel.first.cell.speed for speed in rival.cell.speeds]
+            for rival in panel.ranked[1:]:
+                shares += [end for end in (rival.ratio.low, rival.ratio.high) if end is not None]
+        return Scale.of(shares)
 
     @property
     def repeats(self) -> str:
