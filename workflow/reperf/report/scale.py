@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import NamedTuple, Self
 
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
-MOST_TICKS = 5
+MOST_TICKS = 4
 
 
 class Scale(NamedTuple):
