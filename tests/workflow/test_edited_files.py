@@ -38,6 +38,7 @@ def write_in_the_past(path: Path, content: str) -> None:
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
 
 
+@pytest.mark.long
 def test_an_edited_table_gets_into_no_report_and_no_archive(finished_benchmark: Benchmark):
     """Its readers measure once more, whatever its time and whatever Snakemake remembers of it."""
     name = "results/suites/small/measurements.csv"
@@ -99,6 +100,7 @@ def test_a_lost_log_is_taken_from_the_last_try(finished_benchmark: Benchmark):
     assert list((finished_benchmark.folder / RUN / "tries").iterdir()) == tries
 
 
+@pytest.mark.long
 def test_an_edited_record_refuses_its_run(finished_benchmark: Benchmark):
     record = finished_benchmark.folder / RUN / "run.json"
     content = json.loads(record.read_text())
@@ -189,6 +191,7 @@ def test_edited_code_is_seen_and_touched_code_is_not(finished_benchmark: Benchma
     assert finished_benchmark.planned().keys() == drawn
 
 
+@pytest.mark.long
 def test_a_run_is_trained_anew_only_where_its_try_cannot_be_taken_up(finished_benchmark: Benchmark):
     manifest = finished_benchmark.folder / "data/embedded/tfrecord/manifest.json"
     tries = finished_benchmark.folder / RUN / "tries"

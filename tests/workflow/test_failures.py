@@ -64,6 +64,7 @@ def cell(benchmark: Benchmark) -> pd.Series:
     return pd.read_csv(benchmark.folder / "results/summary.csv").iloc[0]
 
 
+@pytest.mark.long
 def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: Benchmark):
     slow = [ONE_RUN[0] | {"shape": {"milliseconds": 600}}]
     benchmark.configure(suites=slow, time_limit=1)

@@ -52,6 +52,7 @@ def theirs(benchmark: Benchmark) -> Benchmark:
     return benchmark
 
 
+@pytest.mark.long
 def test_an_archive_of_logs_becomes_a_report_and_again_when_it_has_changed(
     theirs: Benchmark, tmp_path: Path
 ):

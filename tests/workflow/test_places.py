@@ -83,6 +83,7 @@ def place(tmp_path: Path) -> Place:
     return new_place(tmp_path / "place")
 
 
+@pytest.mark.long
 def test_a_copy_and_a_moved_folder_build_their_own_environments_and_train_no_run_again(
     place, tmp_path
 ):

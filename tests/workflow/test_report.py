@@ -126,6 +126,7 @@ def test_a_changed_suite_reruns_that_suite_only(finished_benchmark: Benchmark):
     assert finished_benchmark.planned()["train"] == 1
 
 
+@pytest.mark.long
 def test_the_whole_matrix_is_planned_without_an_error(benchmark: Benchmark):
     files = ("reports/dlperf.yaml", "site.yaml")
     refused = benchmark.snakemake("-n", "--quiet", "--configfile", *files)
@@ -198,6 +199,7 @@ def test_a_repeat_under_another_variable_of_the_shell_is_told(
     assert summary["key"].isna().all()
 
 
+@pytest.mark.long
 def test_a_real_image_folder_is_used_instead_of_the_embedded_set(benchmark: Benchmark):
     made = benchmark.snakemake("data/embedded/tfrecord/manifest.json")
     assert made.returncode == 0, made.stdout
