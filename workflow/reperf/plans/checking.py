@@ -129,8 +129,8 @@ def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
     """
     if report.slurm and not has_jobs:
         raise ReperfError(
-            f"{configfile}: cluster: the report is for Slurm; allowed: --profile slurm, or "
-            "cluster.hosts with --profile hosts"
+            f"{configfile}: cluster: the report is for one; allowed: --profile slurm, or "
+            "--profile hosts where it names hosts"
         )
     if report.cluster and not report.slurm and has_jobs:
         raise ReperfError(f"{configfile}: cluster.hosts: not Slurm's; allowed: --profile hosts")
