@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = (
     *("Makefile", "README.md", "Snakefile", "pyproject.toml", "requirements.txt"),
     *("config.yaml", "site.yaml"),
-    *("data/published", "docs", "envs", "profiles", "reports", "slurm", "workflow"),
+    *("data/published", "docs", "envs", "hosts", "profiles", "reports", "slurm", "workflow"),
 )
 
 PROGRAMS = ("trainers/train.py", "trainers/serve.py")

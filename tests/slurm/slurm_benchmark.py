@@ -117,7 +117,7 @@ class SlurmBenchmark(Benchmark):
         said = rf"rank {rank}: iteration (2)\b" if rank else r'"iteration": (2)\b'
         self.wait_for_log(topology, said)
         record = json.loads((self.run_folder(topology) / "tries/1/run.json").read_text())
-        first = re.search(r"--first=([^ ,]+)", record["command"][-1])[1]
+        first = re.search(r"--first=([^ ,]+)", " ".join(record["command"]))[1]
         wanted = {"RANK": str(rank), "FIRST": first}
         return next(
             process for process in self.trainers() if wanted.items() <= process.environ().items()

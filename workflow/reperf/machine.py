@@ -336,10 +336,11 @@ def check_containers(report: Report) -> None:
         check_image(container, f"images.{system}")
     engine = report.container.engine
     # Of nodes, only the nodes can tell.
-    if not systems or (engine and (report.cluster or engine_called(engine).is_here)):
+    on_nodes = report.slurm if engine == "pyxis" else report.cluster
+    if not systems or (engine and (on_nodes or engine_called(engine).is_here)):
         return
     who_has = "nodes have" if report.cluster else "machine has"
-    known = [name for name in ENGINES if report.cluster or name != "pyxis"]
+    known = [name for name in ENGINES if report.slurm or name != "pyxis"]
     raise ReperfError(
         f"container.engine: {f'{engine} is not here' if engine else 'left out, and none is here'}, "
         f"for the images of {', '.join(sorted(systems.values()))}; allowed: one that the "

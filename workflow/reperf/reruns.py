@@ -136,7 +136,7 @@ def after_failure(plans: Plans, report: Report) -> None:
         logger.error("reperf: runs were lost; repeat the command to put them into the report")
     elif failed_runs(plan.run for plan in plans.runs.values()):
         logger.error(f"run the failed cells again: {rerun_command()}")
-    if report.cluster:
+    if report.slurm:
         with one_line_errors():
             cancel_jobs(Path.cwd())
 

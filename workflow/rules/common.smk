@@ -14,7 +14,7 @@ from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, ARCHIVE, COMPLETE, PAGE
 from reperf.plans.checking import checked_report, trained_anew
 from reperf.plans.planning import Plans
 from reperf.reruns import after_failure, after_success
-from reperf.training.slurm import ready_cluster
+from reperf.training.hosts import ready_cluster
 from reperf.values import TOPOLOGY
 
 PYTHON = sys.executable

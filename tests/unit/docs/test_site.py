@@ -15,7 +15,16 @@ from tests.helpers.refusal import cannot_run
 
 SOURCES = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "site.yaml", "zensical.toml"),
-    *("docs", "reports", "slurm", "benchmarks", "data/published", "data/measured", "workflow"),
+    *(
+        "docs",
+        "hosts",
+        "reports",
+        "slurm",
+        "benchmarks",
+        "data/published",
+        "data/measured",
+        "workflow",
+    ),
     "tests/systems",
 )
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")

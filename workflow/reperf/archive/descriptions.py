@@ -70,7 +70,11 @@ def pages(
     commits = context.commits
     words = {
         "title": printable(f"{report.title}: {suite.name}"),
-        "profile": "--profile slurm " if report.cluster else "",
+        "profile": "--profile slurm "
+        if report.slurm
+        else "--profile hosts "
+        if report.cluster
+        else "",
         "version": __version__,
         "pinned": f": the one at {commits[0].rstrip('+')}" if commits else "",
         "example": worked_example(measurements, place),

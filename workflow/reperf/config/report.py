@@ -90,7 +90,7 @@ class Report(Measured):
         "unless `build` says lock",
     )
     container: Engine = Field(Engine(), description="what runs images, here or on the cluster")
-    cluster: Cluster | None = Field(None, description="the Slurm cluster; left out: this machine")
+    cluster: Cluster | None = Field(None, description="Slurm's, or hosts; left out: this machine")
     systems: Annotated[
         tuple[EntryOrName, ...],
         BeforeValidator(chosen_systems, json_schema_input_type=str | list[str | Entry]),
@@ -264,6 +264,11 @@ class Report(Measured):
         topologies = [name for suite in self.suites for name in self.topologies_of(suite)]
         nodes, devices = zip((1, 1), *map(topology_shape, topologies), strict=True)
         return max(nodes), max(devices)
+
+    @property
+    def slurm(self) -> Cluster | None:
+        """The cluster, if Slurm runs it."""
+        return None if self.cluster is None or self.cluster.hosts else self.cluster
 
     @property
     def cpus_per_device(self) -> int:

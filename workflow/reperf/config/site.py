@@ -1,8 +1,11 @@
-"""Where a report runs: the Slurm cluster, what runs container images, what the hardware decides."""
+"""Where a report runs: the cluster, what runs container images, what the hardware decides."""
 
-from typing import Annotated, Any, Literal, get_args
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -23,11 +26,33 @@ ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 """In the order in which they are preferred where several are there."""
 
 
-class Cluster(Model):
-    """The Slurm cluster that runs the report; left out, this machine runs it."""
+_HOST = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,252}$"
+"""A host's name or IPv4 address, after a user and @ if needed. No option of ssh begins like it."""
 
-    nodes: Number = Field(ge=1, le=MOST_NODES, description="nodes that one run may use")
+
+class Cluster(Model):
+    """The cluster that runs the report, Slurm's or some hosts; left out, this machine runs it."""
+
+    nodes: Number = Field(
+        ge=1, le=MOST_NODES, description="nodes that one run may use; left out: all `hosts`"
+    )
     devices_per_node: Number = Field(ge=1, le=MOST_DEVICES, description="GPUs per node")
+    hosts: tuple[Annotated[str, Field(pattern=_HOST)], ...] = Field(
+        (),
+        max_length=MOST_NODES,
+        description="instead of Slurm's nodes: the names of hosts, this machine first, as "
+        "`remote` and the other hosts know them",
+    )
+    hostfile: Text | None = Field(
+        None,
+        description="a file that names them, MPI's or a batch system's, or a variable that holds "
+        "its path or the names, such as $PBS_NODEFILE, $LSB_DJOB_HOSTFILE, $SKYPILOT_NODE_IPS",
+    )
+    remote: Text = Field(
+        "ssh",
+        description="the command that starts others on a host, whose name is added, or stands for "
+        "{host}: `ssh -p 2222`, `kubectl exec -i {host} --`",
+    )
     partition: Label | None = Field(None, description="left out: the cluster's default")
     account: Label | None = Field(None, description="left out: the user's default")
     exclusive: bool = Field(True, description="whether a run has its nodes to itself")
@@ -58,9 +83,74 @@ class Cluster(Model):
         description="environment variables of every launch, such as NCCL_SOCKET_IFNAME",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _with_its_hosts(cls, cluster: Any) -> Any:  # noqa: ANN401 - whatever YAML gave
+        if not isinstance(cluster, Mapping):
+            return cluster
+        cluster = dict(cluster)
+        if isinstance(cluster.get("hostfile"), str):
+            if cluster.get("hosts"):
+                raise ValueError("hostfile: got one beside hosts; allowed: either")
+            cluster["hosts"] = hosts_in(cluster.pop("hostfile"))
+        if isinstance(hosts := cluster.get("hosts"), (list, tuple)) and hosts:
+            cluster.setdefault("nodes", len(hosts))
+        return cluster
+
+    @model_validator(mode="after")
+    def _hosts_suffice(self) -> Self:
+        if not self.hosts:
+            return self
+        if self.nodes > len(self.hosts):
+            raise ValueError(f"nodes: got {self.nodes} of {len(self.hosts)} hosts; allowed: fewer")
+        if twice := [host for host in self.hosts if self.hosts.count(host) > 1]:
+            raise ValueError(f"hosts: {twice[0]} appears twice; allowed: each host once")
+        of_slurm = {"partition", "account", "memory_mb", "options", "spare_minutes"}
+        if given := sorted(of_slurm & self.model_fields_set - _left_out(self)):
+            raise ValueError(f"{given[0]}: Slurm's, but these are hosts; allowed: none")
+        return self
+
     def of_launch(self) -> dict[str, Any]:
         """The part that decides how fast a run is: if it changes, runs are trained again."""
-        return {"variables": dict(sorted(self.variables.items()))}  # their order decides nothing
+        variables = dict(sorted(self.variables.items()))  # their order decides nothing
+        return {"hosts": True, "variables": variables} if self.hosts else {"variables": variables}
+
+    def reached(self) -> dict[str, Any]:
+        """What reaches its hosts, and their names; empty for Slurm, which knows both itself."""
+        return {"remote": self.remote, "hosts": self.hosts} if self.hosts else {}
+
+
+def _left_out(cluster: Cluster) -> set[str]:
+    """The keys with their defaults: a report that was written whole gives all of them."""
+    fields = type(cluster).model_fields.items()
+    return {name for name, field in fields if getattr(cluster, name) == field.default}
+
+
+def hosts_in(file: str) -> tuple[str, ...]:
+    """The hosts that a host file names, each once: the first word of a line, before a colon.
+
+    Args:
+        file: its path; or, after `$`, the name of a variable that holds the path or the lines.
+
+    Raises:
+        ValueError: it names none.
+    """
+    text, variable = file, file.removeprefix("$")
+    if file.startswith("$"):
+        text = os.environ.get(variable, "")
+        if not text.strip():
+            raise ValueError(f"hostfile: ${variable} is not set here; allowed: a file, or `hosts`")
+    if "\n" not in text.strip() and (not file.startswith("$") or Path(text).is_file()):
+        try:
+            text = Path(text).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            why = getattr(error, "strerror", None) or "no text"
+            raise ValueError(f"hostfile: {text}: cannot be read: {why}") from None
+    lines = [line.partition("#")[0].split() for line in text.splitlines()]
+    hosts = tuple(dict.fromkeys(words[0].partition(":")[0] for words in lines if words))
+    if not hosts:
+        raise ValueError(f"hostfile: {file} names no host; allowed: a host a line")
+    return hosts
 
 
 class Engine(Model):

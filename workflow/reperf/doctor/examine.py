@@ -167,7 +167,10 @@ def _try(
     chosen = {name: on_nodes(report, run, len(names)).model_dump() for name, run in runs.items()}
     cluster = report.cluster and report.cluster.of_launch()
     seconds = len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
-    request = json.dumps({"runs": chosen, "cluster": cluster})
+    reached = report.cluster.reached() if report.cluster else {}
+    if reached:
+        reached["hosts"] = names
+    request = json.dumps({"runs": chosen, "cluster": cluster, "reached": reached})
     with _started(nodes.on_all(names, seconds), "reperf.doctor.trials", request) as process:
         answer, trouble = _end_of(process, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:

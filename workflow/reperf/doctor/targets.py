@@ -11,6 +11,8 @@ from reperf.configfiles import read_profile
 from reperf.errors import faults_of
 from reperf.machine import check_containers, check_fits, check_memory
 from reperf.plans.checking import check_profile
+from reperf.training.hosts import check_hosts
+from reperf.training.remote import command_on
 from reperf.training.slurm import ask, check_cluster
 
 WAIT_SECONDS = 60
@@ -84,6 +86,22 @@ class Partition(Nodes):
         return ["salloc", "--quiet", limit, *self._options, *chosen]
 
 
+class Hosts(Nodes):
+    """Hosts that ssh, or another command, reaches."""
+
+    def __init__(self, report: Report, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def why_not(self) -> dict[str, str]:
+        return dict.fromkeys(self._cluster.hosts, "")
+
+    def on(self, node: str) -> list[str]:
+        return command_on(self._cluster.remote, [node], [])
+
+    def on_all(self, nodes: tuple[str, ...], seconds: float) -> list[str]:
+        return self.on(nodes[0])
+
+
 def _out_of_service(state: str, reason: str) -> str:
     why = "" if reason.strip() in ("", "none") else f": {reason.strip()}"
     return f"Slurm says that it is {state}{why}"
@@ -105,13 +123,17 @@ def prepare(profile: str | None, configfiles: Sequence[Path]) -> tuple[Nodes, Re
     """
     report, files, settings = read_profile(profile, configfiles)
     check_profile(report, has_jobs="jobs" in settings, configfile=files)
-    if report.cluster:
+    if report.slurm:
         check_cluster(report)
+    elif report.cluster:
+        check_hosts(report)
     with faults_of(files):
         for part in report.of_each_device():
             check_containers(part)
             if not report.cluster:
                 check_fits(part)
                 check_memory(part)
-    nodes = Partition(report, report.cluster) if report.cluster else Nodes()
+    nodes = Nodes()
+    if report.cluster:
+        nodes = (Hosts if report.cluster.hosts else Partition)(report, report.cluster)
     return nodes, report, files

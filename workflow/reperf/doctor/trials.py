@@ -5,7 +5,7 @@ numbers with all others, and prints a line `:::TRIAL {...}`.
 
 Started where a run's script would be, this prints a JSON list of a Trial for each run:
 
-    python -m reperf.doctor.trials '{"runs": {name: ...}, "cluster": ...}'
+    python -m reperf.doctor.trials '{"runs": {name: ...}, "cluster": ..., "reached": ...}'
 """
 
 import json
@@ -56,12 +56,15 @@ def main() -> None:
     """Try what the command line says: runs by name, and their cluster or null."""
     request = json.loads(sys.argv[1])
     runs = {name: Run.model_validate(run) for name, run in request["runs"].items()}
-    trials = [_try(name, run, request["cluster"]).model_dump() for name, run in runs.items()]
+    cluster, reached = request["cluster"], request["reached"]
+    trials = [
+        _try(name, run, place_of(run, cluster, **reached)).model_dump()
+        for name, run in runs.items()
+    ]
     print(json.dumps(trials))
 
 
-def _try(name: str, run: Run, cluster: dict[str, Any] | None) -> Trial:
-    place = place_of(run, cluster)
+def _try(name: str, run: Run, place: Place) -> Trial:
     where = place.nodes[0] if len(place.nodes) == 1 else f"{len(place.nodes)}-nodes"
     log = Path("logs/doctor") / f"{name.replace(' ', '-')}.{where}.log"
     log.parent.mkdir(parents=True, exist_ok=True)

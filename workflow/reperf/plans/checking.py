@@ -127,8 +127,13 @@ def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
     Raises:
         ReperfError: the report and the profile do not go together.
     """
-    if report.cluster and not has_jobs:
-        raise ReperfError(f"{configfile}: cluster: the report is for one; allowed: --profile slurm")
+    if report.slurm and not has_jobs:
+        raise ReperfError(
+            f"{configfile}: cluster: the report is for one; allowed: --profile slurm, or "
+            "--profile hosts where it names hosts"
+        )
+    if report.cluster and not report.slurm and has_jobs:
+        raise ReperfError(f"{configfile}: cluster.hosts: not Slurm's; allowed: --profile hosts")
     if has_jobs and not report.cluster:
         raise ReperfError(
             f"{configfile}: cluster: missing; --profile slurm and --jobs need it, see "

@@ -176,9 +176,9 @@ def _both(costs: Iterable[Cost], on_nodes: bool) -> str:
 
 def _duration(report: Report, costs: Iterable[Cost]) -> str:
     """How long all of it takes on the nodes that there are."""
-    nodes = report.cluster.nodes if report.cluster else 1
+    nodes = report.slurm.nodes if report.slurm else 1  # runs on hosts take turns
     typical, most = (_in_words(hours / nodes) for hours in _summed(costs))
-    where = f"on {count(nodes, 'node')} if none of them waits" if report.cluster else "here"
+    where = f"on {count(nodes, 'node')} if none of them waits" if report.slurm else "here"
     return f"in all {typical} {where} (at most {most}); builds and failed runs come on top"
 
 

@@ -63,6 +63,7 @@ class Plans:
     def __init__(self, report: Report) -> None:
         self._report = report
         self._cluster = report.cluster.of_launch() if report.cluster else None
+        self._reached = report.cluster.reached() if report.cluster else {}
         self.runs: dict[str, RunPlan] = {}
         self.searches: dict[str, RunPlan] = {}
         self.sets = {data.name: data for data in report.data}
@@ -206,6 +207,7 @@ class Plans:
             batch=batch,
             window=(suite.window.first, suite.window.last),
             time_limit=suite.time_limit,
+            **self._reached,
         )
 
 

@@ -44,6 +44,10 @@ class Aside(Model):
 
     window: tuple[int, int] = Field(description="the iterations for which power is recorded")
     time_limit: int = Field(description="seconds that a try may take")
+    remote: str = Field("", description="what reaches the hosts")
+    hosts: tuple[str, ...] = Field(
+        (), description="the hosts that may train, this machine first; empty: Slurm or this machine"
+    )
     anew: bool = Field(
         False, description="whether to train even if a try of this plan has come to its end"
     )
@@ -115,6 +119,8 @@ def plan_run(
     batch: str | None = None,
     window: tuple[int, int],
     time_limit: int,
+    remote: str = "",
+    hosts: tuple[str, ...] = (),
 ) -> RunPlan:
     """Plan a run; RunPlan and Aside say what the arguments are."""
     system, build = load_systems()[run.system], build_of(run)
@@ -133,7 +139,7 @@ def plan_run(
         cluster=dict(cluster) if cluster else None,
         data=data,
         batch=batch,
-        aside=Aside(window=window, time_limit=time_limit),
+        aside=Aside(window=window, time_limit=time_limit, remote=remote, hosts=hosts),
     )
 
 

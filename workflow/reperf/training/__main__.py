@@ -29,9 +29,10 @@ def main() -> None:
     options = parser.parse_args()
     with one_line_errors():
         plan = RunPlan.read(options.plan)
-    place = partial(place_of, cluster=plan.cluster)
+    aside = plan.aside
+    place = partial(place_of, cluster=plan.cluster, remote=aside.remote, hosts=aside.hosts)
     last = options.attempt > options.retries
-    with script(options.log, guarded=plan.cluster is None):
+    with script(options.log, guarded=plan.cluster is None or bool(aside.hosts)):
         check_set(plan.run.data)
         if plan.is_search:
             find(plan, options.plan.parent, place, last=last)

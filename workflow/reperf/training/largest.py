@@ -175,6 +175,8 @@ class _Trials:
             plan_run(
                 run,
                 cluster=self._plan.cluster,
+                remote=self._plan.aside.remote,
+                hosts=self._plan.aside.hosts,
                 data=self._plan.data,
                 window=(1, run.iterations),
                 time_limit=int(seconds),

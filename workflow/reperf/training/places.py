@@ -1,4 +1,4 @@
-"""Where a run's launchers start: on this machine, or on the nodes of a Slurm job."""
+"""Where a run's launchers start: on this machine, on a Slurm job's nodes, or on several hosts."""
 
 import os
 import re
@@ -15,6 +15,7 @@ from trainers.contract.ports import claimed_ports
 
 from reperf.builds.engines import VISIBLE_GPUS
 from reperf.config import Run
+from reperf.training.remote import command_on, name_of
 from reperf.training.slurm import ask
 from reperf.training.telemetry import used_gpus
 
@@ -48,6 +49,8 @@ class Place:
     """The number of the Slurm job; "" on this machine."""
     meters: Sequence[str] = ()
     """The command that prints what the GPUs of the other nodes report; empty without others."""
+    is_local = False
+    """Whether the run's processes here descend from this one."""
     seconds_to_end = 0.0
     """How long the started command needs, after SIGTERM, to end all that it has started."""
 
@@ -79,6 +82,8 @@ class Place:
 
 class ThisMachine(Place):
     """This machine as the only node."""
+
+    is_local = True
 
     def __init__(self, run: Run) -> None:
         self.nodes = (socket.gethostname(),)
@@ -169,14 +174,62 @@ class SlurmJob(Place):
         return whole_lines(pieces)
 
 
-def place_of(run: Run, cluster: Mapping[str, Any] | None) -> Place:
+class Hosts(Place):
+    """This machine and other hosts, on which another command starts launchers, such as ssh.
+
+    Args:
+        run: what will be trained.
+        variables: environment variables that the configuration adds.
+        remote: what reaches a host.
+        hosts: that of rank 0, which is this machine, first.
+    """
+
+    seconds_to_end = 20.0
+    is_local = True
+
+    def __init__(
+        self, run: Run, variables: Mapping[str, str], remote: str, hosts: Sequence[str]
+    ) -> None:
+        self._remote, self._hosts = remote, hosts[: run.nodes]
+        self._run = f"--run={os.getpid()}"
+        self.nodes = tuple(map(name_of, self._hosts))
+        self.head = self.nodes[0]
+        self.environment = dict(os.environ)
+        self.cluster = {"hosts": True, "variables": dict(variables)}
+        gpus = ",".join(map(str, range(run.devices_per_node))) if run.device == "cuda" else ""
+        as_nvml_counts = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpus else {}
+        self.variables = {"CUDA_VISIBLE_DEVICES": gpus, **as_nvml_counts, **variables}
+        if others := self._hosts[1:]:
+            meter = (sys.executable, "-m", "reperf.training.telemetry")
+            count = str(run.devices_per_node)
+            self.meters = command_on(remote, others, [*meter, count, "{host}"], self._run)
+
+    def ports(self, count: int) -> tuple[int, ...]:
+        self._claims = claimed_ports(count)  # and no other run has the other hosts
+        return tuple(self._claims)
+
+    def start(
+        self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
+    ) -> list[str]:
+        gpus = self.variables["CUDA_VISIBLE_DEVICES"]
+        words = [gpus if part == VISIBLE_GPUS else part for part in launcher]
+        return command_on(self._remote, self._hosts, words, self._run, "--label")
+
+
+def place_of(
+    run: Run, cluster: Mapping[str, Any] | None, remote: str = "", hosts: Sequence[str] = ()
+) -> Place:
     """Where a run starts.
 
     Args:
-        cluster: the `variables` of the Slurm cluster that runs the report; None without one.
+        cluster: the `variables` of the cluster that runs the report; None without one.
+        remote: what reaches `hosts`.
+        hosts: of the cluster; none: it is Slurm's.
     """
     if cluster is None:
         return ThisMachine(run)
+    if hosts:
+        return Hosts(run, cluster["variables"], remote, hosts)
     return SlurmJob(run, cluster["variables"])
 
 

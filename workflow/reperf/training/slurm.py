@@ -67,7 +67,7 @@ def resources_of_job(
     Returns:
         Snakemake's resources, as the executor slurm-shell reads them; none without a cluster.
     """
-    cluster = report.cluster
+    cluster = report.slurm
     if cluster is None:
         return {}
 
@@ -129,7 +129,7 @@ def ready_cluster(report: Report) -> None:
     Raises:
         ReperfError: as `check_cluster` does.
     """
-    if report.cluster:
+    if report.slurm:
         check_cluster(report)
         if jobs := cancel_jobs(Path.cwd()):
             named = " ".join(jobs)
@@ -146,12 +146,12 @@ def check_cluster(report: Report) -> None:
             folder that no other machine can see.
     """
     check_commands()
-    _check_folder(Path.cwd())
+    check_shared(Path.cwd())
     known = ask("sinfo", "--Node", "--format=%P|%c|%G|%N|%T")
     partitions = list(dict.fromkeys(name.rstrip("*") for name, *_ in known))
     default = next((name.rstrip("*") for name, *_ in known if name.endswith("*")), None)
-    assert report.cluster
-    partition = report.cluster.partition or default
+    assert report.slurm
+    partition = report.slurm.partition or default
     if partition not in partitions:
         raise ReperfError(
             f"cluster.partition: {partition or 'left out, and there is no default'}; "
@@ -237,7 +237,7 @@ def _check_servers(report: Report, partition: str, sizes: list[int]) -> None:
             )
 
 
-def _check_folder(folder: Path) -> None:
+def check_shared(folder: Path) -> None:
     """Refuse a folder in this machine's memory; only `reperf doctor` asks the nodes."""
     mounts = {part.mountpoint: part.fstype for part in psutil.disk_partitions(all=True)}
     place = next(str(path) for path in (folder, *folder.parents) if str(path) in mounts)

@@ -191,9 +191,12 @@ def handle_of(name: str) -> Any:  # noqa: ANN401 - NVML's own
 
 
 def main() -> None:
-    """Print this node's readings: its name, joules, per cent; COUNT GPUs of those it may use."""
+    """Print this node's readings: its name, joules, per cent.
+
+    The arguments are how many GPUs it meters, and the name, which Slurm would know.
+    """
     pynvml.nvmlInit()
-    node = os.environ["SLURMD_NODENAME"]
+    node = sys.argv[2] if sys.argv[2:] else os.environ["SLURMD_NODENAME"]
     for reading in readings(used_gpus(os.environ, int(sys.argv[1])), threading.Event()):
         print(node, *reading, flush=True)
 

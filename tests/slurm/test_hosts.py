@@ -1,0 +1,200 @@
+"""`snakemake --profile hosts`: machines without a batch system, reached by a real ssh."""
+
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.slurm.cluster import SlurmCluster, wait_for
+from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
+
+TOPOLOGIES = ["1n1g", "2n2g", "3n1g"]
+DISTURBED = {"milliseconds": 4000}
+"""The toy's shape for a run that is disturbed while it trains."""
+SSHD = """\
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/key.pub
+StrictModes no
+PidFile none
+UsePAM no
+"""
+SSH = """\
+IdentityFile {folder}/key
+StrictHostKeyChecking no
+UserKnownHostsFile /dev/null
+"""
+
+
+@pytest.fixture(scope="module")
+def remote(cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> str:
+    """The command that reaches a node: ssh, whose daemon runs on each of them."""
+    folder = tmp_path_factory.mktemp("ssh")
+    for key in ("key", "host_key"):
+        words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
+        subprocess.run(words, check=True)
+    (folder / "sshd_config").write_text(SSHD.format(folder=folder))
+    (folder / "ssh_config").write_text(SSH.format(folder=folder))
+    start = "mkdir -p /run/sshd; exec /usr/sbin/sshd -f"
+    for machine in cluster.machines[1:]:
+        (first,) = psutil.Process(machine.pid).children()
+        entered = ["nsenter", f"--target={first.pid}", "--net", "--uts", "--mount", "--pid"]
+        words = [*entered, "sh", "-c", f"{start} {folder}/sshd_config"]
+        subprocess.run(words, check=True)
+    return f"ssh -F {folder}/ssh_config"
+
+
+@dataclass
+class HostsBenchmark(SlurmBenchmark):
+    """A copy of the workflow whose report is for hosts."""
+
+    remote: str = ""
+
+    def configure_hosts(self, **changes: object) -> None:
+        hosts = ["ctl", *self.cluster.nodes]
+        there = {"hosts": hosts, "devices_per_node": 2, "remote": self.remote}
+        usual = {"suites": [SUITE], "topologies": TOPOLOGIES, "repeats": 1}
+        self.configure(**usual | {"cluster": there | changes.pop("cluster", {})} | changes)
+
+    def command(self, *arguments: str) -> list[str]:
+        return [sys.executable, "-m", "snakemake", "--profile", "hosts", *arguments]
+
+
+@pytest.fixture
+def benchmark(tmp_path, environments, cluster, remote, begun) -> Iterator[HostsBenchmark]:
+    folder = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster).folder
+    benchmark = HostsBenchmark(folder, cluster, remote=remote)
+    benchmark.take_over(begun)
+    benchmark.configure_hosts()
+    yield benchmark
+    benchmark.wait_until_nobody_trains()
+
+
+def losses(log: Path) -> list[str]:
+    return re.findall(r'"loss": ([\d.]+)', log.read_text())
+
+
+def test_a_report_is_made_on_hosts_with_the_losses_of_slurms(benchmark):
+    answer = benchmark.snakemake()
+    assert answer.returncode == 0, answer.stdout
+    assert set(benchmark.cells()["status"]) == {"ok"}
+    for topology in TOPOLOGIES:
+        nodes, record = int(topology[0]), benchmark.record(topology)
+        assert record["nodes"] == ["ctl", *benchmark.cluster.nodes][:nodes]
+        assert record["host"]["hostname"] == "ctl"
+        log = benchmark.run_folder(topology) / "train.log"
+        places = dict(re.findall(r"rank (\d+): started on (\S+), process", log.read_text()))
+        assert set(places.values()) == set(record["nodes"])
+    on_hosts = losses(benchmark.run_folder("2n2g") / "train.log")
+    assert len(on_hosts) == 4
+    benchmark.configure(suites=[SUITE], topologies=["2n2g"], repeats=1)
+    slurm = SlurmBenchmark(benchmark.folder, benchmark.cluster)
+    answer = slurm.snakemake("results/runs/small/stand-in/2n2g/1/run.json")
+    assert answer.returncode == 0, answer.stdout
+    assert slurm.record("2n2g")["slurm_job"]
+    assert losses(benchmark.run_folder("2n2g") / "train.log") == on_hosts
+
+
+def of_host(benchmark: HostsBenchmark, word: str) -> list[psutil.Process]:
+    """The processes that `reperf.training.remote` has started, as `keep` or `start`, by age."""
+    found = [
+        process
+        for process in psutil.process_iter(["cmdline", "create_time", "name"])
+        if word in " ".join(process.info["cmdline"] or ())
+        and "reperf.training.remote" in process.info["cmdline"]
+        and process.info["name"] != "ssh"
+    ]
+    return sorted(found, key=lambda process: process.info["create_time"])
+
+
+IN_CI = ["the caller", "an ssh", "a keeper"]
+WEEKLY = [
+    *("the caller by SIGTERM", "the work", "the caller, the work and the start", "the start"),
+    *("a guard", "a rank", "the network of node1"),
+]
+
+
+@pytest.mark.parametrize(
+    "ended", [*IN_CI, *(pytest.param(ended, marks=pytest.mark.weekly) for ended in WEEKLY)]
+)
+def test_whatever_is_ended_nothing_is_left_on_any_host(benchmark, ended):
+    benchmark.configure_hosts(suites=[SUITE | {"shape": DISTURBED}], topologies=["2n2g"])
+    planned = benchmark.snakemake("--until", "remember")
+    assert planned.returncode == 0, planned.stdout
+    plan = benchmark.run_folder("2n2g") / "plan.json"
+    words = [sys.executable, "-m", "reperf.training", str(plan.relative_to(benchmark.folder))]
+    with benchmark.started(*words) as caller:
+        rank = benchmark.rank("2n2g", 3)
+        chain = [psutil.Process(caller.pid), *psutil.Process(caller.pid).children()]
+        starts, keepers = of_host(benchmark, "start"), of_host(benchmark, "keep")
+        far = [keeper for keeper in keepers if keeper.name() and "node1" in host_of(keeper)]
+        sshs = [p for p in psutil.process_iter(["name"]) if p.info["name"] == "ssh"]
+        assert (len(chain), len(far)) == (2, 2)
+        lost = {
+            "the caller": chain[:1],
+            "the work": chain[1:],
+            "the caller, the work and the start": [*chain, *starts],
+            "the start": starts,
+            "an ssh": sshs[:1],
+            "a guard": far[:1],
+            "a keeper": far[1:],
+            "a rank": [rank],
+        }
+        link = ["ip", "link", "set", "node1"]
+        if ended == "the network of node1":
+            benchmark.cluster.run([*link, "down"])
+        for process in lost.get(ended, []):
+            process.send_signal(signal.SIGKILL)
+        if ended.endswith("SIGTERM"):
+            caller.terminate()
+        try:
+            benchmark.wait_until_nobody_trains()
+            wait_for(lambda: not of_host(benchmark, "reperf"), "the programs on hosts to end", 60)
+        finally:
+            if ended == "the network of node1":
+                benchmark.cluster.run([*link, "up"])
+
+
+def host_of(process: psutil.Process) -> str:
+    """The host name where a process runs: its namespace's."""
+    return subprocess.run(
+        ["nsenter", f"--target={process.pid}", "--uts", "hostname"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("cluster_keys", "line"),
+    [
+        ({"hosts": ["node1", "ctl"]}, "cluster.hosts: node1 is not this machine, ctl; allowed: "),
+        ({"hosts": ["ctl", "nowhere"]}, "cluster.hosts: nowhere: ssh: Could not resolve hostname"),
+        ({"hosts": ["ctl", "node1", "10.99.0.1"]}, "10.99.0.1: the same machine as node1; allowed"),
+        ({"hosts": ["ctl", "node1"], "devices_per_node": 99}, "devices of its CPUs; runs want 99"),
+    ],
+)
+def test_hosts_that_cannot_train_are_one_line(benchmark, cluster_keys, line):
+    devices = cluster_keys.get("devices_per_node", 1)
+    benchmark.configure_hosts(cluster=cluster_keys, topologies=[f"2n{devices}g"])
+    answer = benchmark.snakemake()
+    assert answer.returncode == 1
+    (said,) = [text for text in answer.stdout.splitlines() if "cluster.hosts" in text]
+    assert line in said
+
+
+def test_a_host_trains_one_run_at_a_time(benchmark):
+    command = [sys.executable, "-m", "reperf.training.remote", "start"]
+    first = [*command, benchmark.remote, "node1", "sh", "-c", "echo up; sleep 60"]
+    with benchmark.started(*first) as process:
+        assert process.stdout.readline() == "up\n"
+        second = benchmark.call(*command, benchmark.remote, "node1", "true")
+    assert second.returncode == 75
+    assert re.search(
+        r"node1: process \d+ on ctl uses it; allowed: one run at a time", second.stdout
+    )
