@@ -12,7 +12,7 @@ from rich.text import Text
 
 from reperf.files import whole_file
 from reperf.records.survey_record import SurveyRecord
-from reperf.survey.verdicts import FAULTS, NodeVerdict, State, Verdicts, advice, claims
+from reperf.survey.verdicts import FAULTS, NodeVerdict, State, Verdicts, advice, claims, in_words
 from reperf.text import count, printable
 
 _STYLES: dict[State, str] = {
@@ -44,7 +44,8 @@ def _rows(verdicts: Verdicts) -> Iterator[tuple[State, str, str]]:
     if same:
         names = [one.node for one in well if "no number" not in one.why]
         who = ", ".join(names) if len(names) <= 4 else f"{len(names)} nodes"
-        yield "ok", who, f"{min(same):.2f} to {max(same):.2f} % slower than the others' median"
+        span = f"{in_words(min(same))} to {in_words(max(same))}"
+        yield "ok", who, f"{span} than the others' median"
 
 
 def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:

@@ -99,12 +99,18 @@ def verdicts_of(survey: SurveyRecord) -> Verdicts:
 
 
 def _speed(place: Judged) -> str:
-    span = f"{place.low:.2f} to {place.high:.2f} %"
-    text = f"{place.slower:.2f} % slower than the others' median, {span}"
+    text = f"{in_words(place.slower)} than the others' median, "
+    text += f"{in_words(place.low)} to {in_words(place.high)}"
     if place.judgement == "unclear":
-        told = f"more than {MOST_RUNS} runs" if place.more_runs is None else ""
-        text += f": {told or f'{place.more_runs} more runs'} a node would tell"
+        more = place.more_runs
+        told = f"more than {MOST_RUNS} runs" if more is None else f"{count(more, 'run')} more"
+        text += f": {told} a node would tell"
     return text
+
+
+def in_words(slower: float) -> str:
+    """As "2.10 % slower", or "0.40 % faster"."""
+    return f"{abs(slower):.2f} % {'faster' if slower < 0 else 'slower'}"
 
 
 def rank_words(rank: Judged) -> str:

@@ -1,0 +1,151 @@
+"""A survey of four real nodes: healthy, one throttled, one that computes otherwise."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import psutil
+import pytest
+
+from tests.helpers.refusal import cannot_run
+from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
+
+PERIOD = 100_000  # microseconds
+STEADY = 20
+"""Milliseconds of an iteration that sleeps most of it: a busy machine hardly disturbs it."""
+BUSY = 2000
+"""Samples of an iteration that computes most of it."""
+
+
+@pytest.fixture
+def benchmark(cluster, tmp_path, environments) -> SlurmBenchmark:
+    return new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
+
+
+def survey(
+    benchmark: SlurmBenchmark,
+    *options: str,
+    topology: str = "1n1g",
+    batch_size: int = 2,
+    **shape: int,
+) -> tuple[int, str, dict]:
+    """The exit status, what is printed, and what is kept."""
+    benchmark.configure(
+        topologies=[topology],
+        iterations=60,
+        print_every=10,
+        window={"warmup": 10, "measured": 50},
+        suites=[SUITE | {"batch_size": batch_size, "shape": {"milliseconds": STEADY} | shape}],
+    )
+    answer = benchmark.call("reperf", "survey", "--profile", "slurm", *options, timeout=400)
+    kept = benchmark.folder / "results/survey/survey.json"
+    assert kept.exists(), answer.stdout
+    return answer.returncode, answer.stdout, json.loads(kept.read_text())
+
+
+def states(kept: dict) -> dict[str, str]:
+    return {node: one["state"] for node, one in kept["verdicts"]["nodes"].items()}
+
+
+@contextmanager
+def throttled(benchmark: SlurmBenchmark, node: str, share: float) -> Iterator[None]:
+    """Let all that runs on a node have a share of one CPU, by a control group of the kernel."""
+    root = Path("/sys/fs/cgroup")
+    first = root / "cpu" if (root / "cpu").is_dir() else root
+    group = first / f"reperf-{os.getpid()}"
+    try:
+        group.mkdir()
+        if first == root:
+            (group / "cpu.max").write_text(f"{share * PERIOD:.0f} {PERIOD}")
+        else:
+            (group / "cpu.cfs_quota_us").write_text(f"{share * PERIOD:.0f}")
+    except OSError as error:
+        cannot_run(f"a control group: {error}")
+    machine = benchmark.cluster._machines[node]
+    inside = psutil.Process(machine.pid).children(recursive=True)
+
+    def move(target: Path) -> None:
+        for process in inside:
+            (target / "cgroup.procs").write_text(str(process.pid))
+
+    move(group)
+    try:
+        yield
+    finally:
+        move(first)
+        for left in (group / "cgroup.procs").read_text().split():
+            (first / "cgroup.procs").write_text(left)
+        group.rmdir()
+
+
+def test_of_healthy_nodes_none_is_named(benchmark):
+    status, printed, kept = survey(benchmark, "--margin", "20%", "--runs", "3")
+    assert states(kept) == dict.fromkeys(benchmark.cluster.nodes, "ok"), printed
+    assert status == 0, printed
+    assert "all nodes' agree to the bit" in printed
+    assert len(kept["runs"]) == 12
+    assert {one["node"] for one in kept["runs"] if one["round"] == 2} == {*benchmark.cluster.nodes}
+    page = (benchmark.folder / "results/survey/survey.html").read_text()
+    assert page.count("<circle") == 12
+
+
+def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, tmp_path):
+    junit = tmp_path / "junit.xml"
+    options = ("--runs", "3", "--margin", "10%", "--at-once", "1", "--junit", str(junit))
+    with throttled(benchmark, "node3", 0.1):
+        shape = {"milliseconds": 1, "flips": 2}
+        status, printed, kept = survey(benchmark, *options, batch_size=BUSY, **shape)
+    assert status == 1
+    found = states(kept)
+    assert (found.pop("node2"), found.pop("node3")) == ("computes otherwise", "slow"), printed
+    assert set(found.values()) <= {"ok", "unclear"}, printed
+    said = printed.partition("computes otherwise\tnode2\t")[2]
+    assert re.match(r"its loss at iteration \d0 is \d", said), printed
+    assert "--exclude=node2,node3" in printed
+    failed = [
+        case.get("name")
+        for case in ET.parse(junit).iter("testcase")
+        if len(case.findall("failure"))
+    ]
+    assert failed == ["node2", "node3"]
+
+
+def test_a_slow_rank_is_named_on_each_node_that_has_it(benchmark):
+    _, printed, kept = survey(benchmark, "--margin", "5%", "--runs", "3", topology="1n4g", lags=2)
+    for one in kept["verdicts"]["nodes"].values():
+        assert one["slow_ranks"] == [2], printed
+    assert "its rank 2 takes " in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (
+            ["--suite", "smal"],
+            "--suite smal: not in the report; allowed: small; did you mean small?",
+        ),
+        (["--input"], "--input: suite small reads nothing; allowed: a suite with another input"),
+        (["--runs", "1"], "--runs: got 1; allowed: 2 or more"),
+        (["--margin", "0"], "--margin: got '0'; allowed: a percentage above 0%"),
+    ],
+)
+def test_bad_input_is_one_line(benchmark, options, reason):
+    answer = benchmark.call("reperf", "survey", "--profile", "slurm", *options)
+    assert answer.returncode != 0
+    (line,) = answer.stdout.splitlines()
+    assert reason in line
+
+
+def test_a_node_that_gets_no_jobs_is_told_and_one_alone_is_refused(benchmark):
+    drain = ["scontrol", "update", "reason=test"]
+    benchmark.cluster.run([*drain, "nodename=node[2-4]", "state=drain"])
+    try:
+        answer = benchmark.call("reperf", "survey", "--profile", "slurm")
+    finally:
+        benchmark.cluster.run([*drain, "nodename=node[2-4]", "state=resume"])
+    there = "a survey compares nodes: of those that get jobs there is node1; allowed: two or more"
+    assert answer.stdout.splitlines()[-1] == f"reperf: {there}"
