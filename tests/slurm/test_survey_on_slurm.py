@@ -34,17 +34,32 @@ def survey(
     **shape: int,
 ) -> tuple[int, str, dict]:
     """The exit status, what is printed, and what is kept."""
+    configure(benchmark, topology, batch_size, shape)
+    answer = benchmark.call("reperf", "survey", "--profile", "slurm", *options, timeout=400)
+    return answer.returncode, answer.stdout, kept(benchmark, answer.stdout)
+
+
+def configure(
+    benchmark: SlurmBenchmark,
+    topology: str = "1n1g",
+    batch_size: int = 2,
+    shape: dict | None = None,
+) -> None:
     benchmark.configure(
         topologies=[topology],
         iterations=60,
         print_every=10,
         window={"warmup": 10, "measured": 50},
-        suites=[SUITE | {"batch_size": batch_size, "shape": {"milliseconds": STEADY} | shape}],
+        suites=[
+            SUITE | {"batch_size": batch_size, "shape": {"milliseconds": STEADY} | (shape or {})}
+        ],
     )
-    answer = benchmark.call("reperf", "survey", "--profile", "slurm", *options, timeout=400)
-    kept = benchmark.folder / "results/survey/survey.json"
-    assert kept.exists(), answer.stdout
-    return answer.returncode, answer.stdout, json.loads(kept.read_text())
+
+
+def kept(benchmark: SlurmBenchmark, printed: str) -> dict:
+    file = benchmark.folder / "results/survey/survey.json"
+    assert file.exists(), printed
+    return json.loads(file.read_text())
 
 
 def states(kept: dict) -> dict[str, str]:
@@ -83,14 +98,26 @@ def throttled(benchmark: SlurmBenchmark, node: str, share: float) -> Iterator[No
 
 
 def test_of_healthy_nodes_none_is_named(benchmark):
-    status, printed, kept = survey(benchmark, "--margin", "20%", "--runs", "3")
-    assert states(kept) == dict.fromkeys(benchmark.cluster.nodes, "ok"), printed
+    status, printed, found = survey(benchmark, "--margin", "20%", "--runs", "3")
+    assert states(found) == dict.fromkeys(benchmark.cluster.nodes, "ok"), printed
     assert status == 0, printed
     assert "all nodes' agree to the bit" in printed
-    assert len(kept["runs"]) == 12
-    assert {one["node"] for one in kept["runs"] if one["round"] == 2} == {*benchmark.cluster.nodes}
+    assert len(found["runs"]) == 12
+    assert {one["node"] for one in found["runs"] if one["round"] == 2} == {*benchmark.cluster.nodes}
     page = (benchmark.folder / "results/survey/survey.html").read_text()
     assert page.count("<circle") == 12
+
+
+def test_a_target_of_the_workflow_surveys_too(benchmark):
+    """It needs no more than that the framework is there, and is not tried again."""
+    configure(benchmark)
+    answer = benchmark.snakemake("survey")
+    found = kept(benchmark, answer.stdout)
+    assert len(found["runs"]) == 20
+    assert "computes otherwise" not in states(found).values(), answer.stdout
+    assert answer.returncode == 0
+    assert "4 nodes, 5 runs each of small stand-in 1n1g" in answer.stdout
+    assert not (benchmark.folder / "results/runs").exists()
 
 
 def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, tmp_path):
@@ -98,11 +125,11 @@ def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, t
     options = ("--runs", "3", "--margin", "10%", "--at-once", "1", "--junit", str(junit))
     with throttled(benchmark, "node3", 0.1):
         shape = {"milliseconds": 1, "flips": 2}
-        status, printed, kept = survey(benchmark, *options, batch_size=BUSY, **shape)
+        status, printed, found = survey(benchmark, *options, batch_size=BUSY, **shape)
     assert status == 1
-    found = states(kept)
-    assert (found.pop("node2"), found.pop("node3")) == ("computes otherwise", "slow"), printed
-    assert set(found.values()) <= {"ok", "unclear"}, printed
+    named = states(found)
+    assert (named.pop("node2"), named.pop("node3")) == ("computes otherwise", "slow"), printed
+    assert set(named.values()) <= {"ok", "unclear"}, printed
     said = printed.partition("computes otherwise\tnode2\t")[2]
     assert re.match(r"its loss at iteration \d0 is \d", said), printed
     assert "--exclude=node2,node3" in printed
@@ -115,8 +142,8 @@ def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, t
 
 
 def test_a_slow_rank_is_named_on_each_node_that_has_it(benchmark):
-    _, printed, kept = survey(benchmark, "--margin", "5%", "--runs", "3", topology="1n4g", lags=2)
-    for one in kept["verdicts"]["nodes"].values():
+    _, printed, found = survey(benchmark, "--margin", "5%", "--runs", "3", topology="1n4g", lags=2)
+    for one in found["verdicts"]["nodes"].values():
         assert one["slow_ranks"] == [2], printed
     assert "its rank 2 takes " in printed
 

@@ -46,7 +46,7 @@ DIAGNOSIS = Path("results/doctor.json")
 """What `reperf doctor` found."""
 
 SURVEY_FOLDER = Path("results/survey")
-"""What `reperf survey` leaves: its runs, survey.json and survey.html."""
+"""What `reperf survey` leaves: its runs, survey.json, and survey.html and survey.txt for people."""
 
 FIGURE_KINDS = ("throughput", "speedup", "efficiency")
 EPOCHS = "epochs"

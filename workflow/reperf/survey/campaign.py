@@ -10,6 +10,7 @@ from rich.console import Console
 from reperf.config import Report
 from reperf.doctor.targets import Partition
 from reperf.errors import ReperfError
+from reperf.files import whole_file
 from reperf.layout import SURVEY_FOLDER
 from reperf.records.survey_record import SurveyRecord
 from reperf.survey.cell_choice import check_ready, choose
@@ -79,6 +80,8 @@ def survey(
     record = record.model_copy(update={"verdicts": verdicts.content})
     record.write(RECORD)
     write_page(PAGE, record, verdicts)
+    with whole_file(PAGE.with_suffix(".txt")) as stream:
+        show(record, verdicts, Console(file=stream))
     if junit:
         write_junit(junit, record, verdicts)
     if as_json:

@@ -7,7 +7,6 @@ from reperf.config import Report, Suite
 from reperf.config.words import LARGEST, topology_shape
 from reperf.data.kind import digest_of_set
 from reperf.errors import ReperfError
-from reperf.measuring.measure import Method
 from reperf.nearest import did_you_mean
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
@@ -17,7 +16,6 @@ class Surveyed(NamedTuple):
     """A cell, as every node trains it."""
 
     plan: RunPlan
-    method: Method
 
     @property
     def title(self) -> str:
@@ -66,7 +64,7 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
             f"suite {chosen.name}: batch_size: {LARGEST}; allowed: a number, or another --suite"
         )
     plan = Plans(part).runs[str(run.folder)]
-    return Surveyed(plan, Method(window=chosen.window))
+    return Surveyed(plan)
 
 
 def check_ready(surveyed: Surveyed) -> None:

@@ -14,12 +14,13 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from reperf.config import Report
+from reperf.config import Report, Window
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.layout import PLAN, RUN_LOG, SURVEY_FOLDER
 from reperf.logs.formats import mllog
 from reperf.measuring.found_logs import own_run
+from reperf.measuring.measure import Method
 from reperf.records.survey_record import SurveyedRun
 from reperf.survey.cell_choice import Surveyed
 from reperf.text import count
@@ -138,7 +139,9 @@ def _result(surveyed: Surveyed, node: str, number: int, folder: Path, given_up: 
     known: dict[str, Any] = {"node": node, "round": number, "log": str(log)}
     if given_up:
         return SurveyedRun(**known, status="failed", reason=given_up)
-    result = own_run(plan.run, surveyed.method, plan.digest, log)
+    first, last = plan.aside.window
+    method = Method(window=Window(warmup=first, measured=last - first))
+    result = own_run(plan.run, method, plan.digest, log)
     record, measured = result.record, result.measured
     if measured.status != "ok":
         status = record.status if record and record.status != "ok" else measured.status
