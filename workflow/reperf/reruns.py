@@ -115,7 +115,7 @@ def rerun_command(arguments: Sequence[str] | None = None) -> str:
 
 
 def after_success(plans: Plans, *, since: float) -> None:
-    """Say where the report is, or what a survey found; end otherwise if a run has failed that this call asked for.
+    """Say where the report is, or what a survey found; end otherwise if a run of this call failed.
 
     Args:
         since: when the call began, in seconds of the epoch.
