@@ -45,11 +45,11 @@ def test_slow_nodes_are_named_however_many_and_what_a_round_has_in_common_is_non
 
 
 def test_who_stands_at_the_margin_is_told_how_many_runs_would_tell():
-    near = judge(rounds_of({2: 2.5}, scatter=2.5), 1.0).places[0]
+    near = judge(rounds_of({2: 1.5}, scatter=2.0), 1.0).places[0]
     assert (near.name, near.judgement) == ("node2", "unclear")
     assert 1 <= near.more_runs <= 100
     assert near.low < 1 < near.high
-    enough = judge(rounds_of({2: 2.5}, scatter=2.5, runs=5 + near.more_runs), 1.0).places[0]
+    enough = judge(rounds_of({2: 1.5}, scatter=2.0, runs=5 + near.more_runs), 1.0).places[0]
     assert enough.high - enough.low < near.high - near.low
     at = judge(rounds_of({2: 1.0}, scatter=0.01), 1.0).places[0]
     assert (at.judgement, at.more_runs) in (("unclear", None), ("slow", 0), ("ok", 0))
