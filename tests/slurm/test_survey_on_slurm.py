@@ -3,9 +3,10 @@
 import json
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event, Thread
 from xml.etree import ElementTree as ET
 
 import psutil
@@ -14,11 +15,10 @@ import pytest
 from tests.helpers.refusal import cannot_run
 from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
 
-PERIOD = 100_000  # microseconds
+FREEZER = ("FROZEN", "THAWED")
+FROZEN, THAWED = 0.06, 0.14  # seconds: about a quarter of the speed is lost
 STEADY = 20
 """Milliseconds of an iteration that sleeps most of it: a busy machine hardly disturbs it."""
-BUSY = 2000
-"""Samples of an iteration that computes most of it."""
 
 
 @pytest.fixture
@@ -30,29 +30,21 @@ def survey(
     benchmark: SlurmBenchmark,
     *options: str,
     topology: str = "1n1g",
-    batch_size: int = 2,
     **shape: int,
 ) -> tuple[int, str, dict]:
     """The exit status, what is printed, and what is kept."""
-    configure(benchmark, topology, batch_size, shape)
+    configure(benchmark, topology, shape)
     answer = benchmark.call("reperf", "survey", "--profile", "slurm", *options, timeout=400)
     return answer.returncode, answer.stdout, kept(benchmark, answer.stdout)
 
 
-def configure(
-    benchmark: SlurmBenchmark,
-    topology: str = "1n1g",
-    batch_size: int = 2,
-    shape: dict | None = None,
-) -> None:
+def configure(benchmark: SlurmBenchmark, topology: str = "1n1g", shape: dict | None = None) -> None:
     benchmark.configure(
         topologies=[topology],
         iterations=60,
         print_every=10,
         window={"warmup": 10, "measured": 50},
-        suites=[
-            SUITE | {"batch_size": batch_size, "shape": {"milliseconds": STEADY} | (shape or {})}
-        ],
+        suites=[SUITE | {"shape": {"milliseconds": STEADY} | (shape or {})}],
     )
 
 
@@ -67,33 +59,38 @@ def states(kept: dict) -> dict[str, str]:
 
 
 @contextmanager
-def throttled(benchmark: SlurmBenchmark, node: str, share: float) -> Iterator[None]:
-    """Let all that runs on a node have a share of one CPU, by a control group of the kernel."""
+def throttled(benchmark: SlurmBenchmark, node: str) -> Iterator[None]:
+    """Freeze all that runs on a node for a part of each moment, as cpulimit does with processes."""
     root = Path("/sys/fs/cgroup")
-    first = root / "cpu" if (root / "cpu").is_dir() else root
+    first = root / "freezer" if (root / "freezer").is_dir() else root
     group = first / f"reperf-{os.getpid()}"
+    file, words = ("cgroup.freeze", "10") if first == root else ("freezer.state", FREEZER)
     try:
         group.mkdir()
-        if first == root:
-            (group / "cpu.max").write_text(f"{share * PERIOD:.0f} {PERIOD}")
-        else:
-            (group / "cpu.cfs_quota_us").write_text(f"{share * PERIOD:.0f}")
+        (group / file).write_text(words[1])
     except OSError as error:
         cannot_run(f"a control group: {error}")
-    machine = benchmark.cluster._machines[node]
-    inside = psutil.Process(machine.pid).children(recursive=True)
 
-    def move(target: Path) -> None:
-        for process in inside:
-            (target / "cgroup.procs").write_text(str(process.pid))
+    def move(processes: Iterable[int], target: Path) -> None:
+        for process in processes:
+            (target / "cgroup.procs").write_text(str(process))
 
-    move(group)
+    def freeze() -> None:
+        while not over.wait(THAWED):
+            (group / file).write_text(words[0])
+            over.wait(FROZEN)
+            (group / file).write_text(words[1])
+
+    over, throttle = Event(), Thread(target=freeze)
+    machine = psutil.Process(benchmark.cluster._machines[node].pid)
+    move([process.pid for process in machine.children(recursive=True)], group)
+    throttle.start()
     try:
         yield
     finally:
-        move(first)
-        for left in (group / "cgroup.procs").read_text().split():
-            (first / "cgroup.procs").write_text(left)
+        over.set()
+        throttle.join()
+        move(map(int, (group / "cgroup.procs").read_text().split()), first)
         group.rmdir()
 
 
@@ -122,10 +119,9 @@ def test_a_target_of_the_workflow_surveys_too(benchmark):
 
 def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, tmp_path):
     junit = tmp_path / "junit.xml"
-    options = ("--runs", "3", "--margin", "10%", "--at-once", "1", "--junit", str(junit))
-    with throttled(benchmark, "node3", 0.1):
-        shape = {"milliseconds": 1, "flips": 2}
-        status, printed, found = survey(benchmark, *options, batch_size=BUSY, **shape)
+    options = ("--runs", "3", "--margin", "5%", "--junit", str(junit))
+    with throttled(benchmark, "node3"):
+        status, printed, found = survey(benchmark, *options, flips=2)
     assert status == 1
     named = states(found)
     assert (named.pop("node2"), named.pop("node3")) == ("computes otherwise", "slow"), printed
