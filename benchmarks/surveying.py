@@ -9,8 +9,8 @@ import argparse
 from itertools import product
 
 import numpy as np
+from reperf.measuring.margin_rule import judge
 from reperf.survey.agreement import Trained, agreement
-from reperf.survey.margin_rule import judge
 
 WITHIN, MARGIN = 0.3, 1.0
 DEFICITS = (0.0, 1.5, 2.0, 3.0)

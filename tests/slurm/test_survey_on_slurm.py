@@ -96,7 +96,7 @@ def throttled(benchmark: SlurmBenchmark, node: str) -> Iterator[None]:
 
 def test_of_healthy_nodes_none_is_named(benchmark):
     status, printed, found = survey(benchmark, "--margin", "20%", "--runs", "3")
-    assert states(found) == dict.fromkeys(benchmark.cluster.nodes, "ok"), printed
+    assert {*states(found).values()} <= {"ok", "unclear"}, printed
     assert status == 0, printed
     assert "all nodes' agree to the bit" in printed
     assert len(found["runs"]) == 12

@@ -7,6 +7,8 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 import pytest
+import yaml
+from reperf.cli import main
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
 from reperf.records.survey_record import SurveyedRun, SurveyRecord
@@ -147,6 +149,15 @@ def test_a_cell_that_cannot_be_surveyed_is_refused(changes, suite, reads, reason
     with pytest.raises(ReperfError) as refusal:
         choose(report(**changes), suite, reads=reads)
     assert reason in str(refusal.value)
+
+
+def test_this_machine_alone_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = yaml.safe_dump(SMALL | {"topologies": ["1n1g"]})
+    (tmp_path / "small.yaml").write_text(text)
+    assert main(["survey", "--configfile", "small.yaml"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "reperf: a survey compares nodes, this machine is one; allowed: --profile slurm"
 
 
 def test_a_largest_batch_and_a_build_that_is_not_made_are_refused(tmp_path, monkeypatch):

@@ -14,8 +14,8 @@ from math import inf, sqrt
 from statistics import fmean, median
 from typing import Literal, NamedTuple
 
+from reperf.measuring.margin_rule import error_of, t_bound
 from reperf.measuring.statistics import SIGNIFICANCE
-from reperf.survey.margin_rule import error_of, t_bound
 
 
 class Trained(NamedTuple):

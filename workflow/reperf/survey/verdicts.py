@@ -4,9 +4,9 @@ from collections import defaultdict
 from typing import Any, Literal, NamedTuple
 
 from reperf.errors import ReperfError
+from reperf.measuring.margin_rule import LIKELY, MOST_RUNS, Judged, Ruling, judge, rank_words
 from reperf.records.survey_record import SurveyRecord
 from reperf.survey.agreement import Agreement, Trained, agreement
-from reperf.survey.margin_rule import LIKELY, MOST_RUNS, Judged, Ruling, judge
 from reperf.text import count
 
 State = Literal["computes otherwise", "slow", "no answer", "unclear", "ok"]
@@ -111,12 +111,6 @@ def _speed(place: Judged) -> str:
 def in_words(slower: float) -> str:
     """As "2.10 % slower", or "0.40 % faster"."""
     return f"{abs(slower):.2f} % {'faster' if slower < 0 else 'slower'}"
-
-
-def rank_words(rank: Judged) -> str:
-    """How much slower one device is by itself."""
-    longer = 100 * (1 / (1 - rank.slower / 100) - 1)
-    return f"rank {rank.name} takes {longer:.1f} % longer by itself than the node's others"
 
 
 def _slow_ranks(survey: SurveyRecord, node: str) -> tuple[Judged, ...]:

@@ -128,6 +128,12 @@ def error_of(scatter: float, runs: int, of_all: int) -> float:
     return scatter * sqrt(1 / runs + (_OF_A_MEDIAN if others > 2 * runs else 1) / others)
 
 
+def rank_words(rank: Judged) -> str:
+    """How much longer one of a node's ranks takes by itself."""
+    longer = 100 * (1 / (1 - rank.slower / 100) - 1)
+    return f"rank {rank.name} takes {longer:.1f} % longer by itself than the node's others"
+
+
 def _judgement(p: float, may_be_slow: bool) -> Judgement:
     if p <= SIGNIFICANCE:
         return "slow"

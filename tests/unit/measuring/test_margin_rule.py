@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 from reperf.errors import ReperfError
-from reperf.survey.margin_rule import MOST_DEGREES, judge, t_bound, t_tail
+from reperf.measuring.margin_rule import MOST_DEGREES, judge, t_bound, t_tail
 from scipy import stats
 
 from tests.helpers.small_benchmark import ROOT
