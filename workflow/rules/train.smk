@@ -51,7 +51,7 @@ rule largest:
 # Its jobs are its own: each is bound to a node, and no run of the report.
 rule survey:
     input:
-        unpack(or_end(lambda wildcards: PLANS.needs_of(choose(REPORT).plan))),
+        unpack(or_end(lambda wildcards: PLANS.needs_of(choose(REPORT)))),
     log:
         "logs/survey.log",
     retries: 0  # another try would name other nodes

@@ -124,11 +124,11 @@ def report(**changes: object) -> Report:
 
 
 def test_the_cell_is_the_largest_of_a_node_and_reads_nothing():
-    plan = choose(report(topologies=["1n1g", "2n2g", "1n2g"])).plan
+    plan = choose(report(topologies=["1n1g", "2n2g", "1n2g"]))
     assert (plan.run.suite, plan.run.topology, plan.run.input) == ("small", "1n2g", "synthetic")
     assert plan.run.data is None
-    assert choose(report(), reads=True).plan.run.data == "data/embedded/tfrecord"
-    assert choose(report(), "small-synthetic").plan.run.precision == "amp"
+    assert choose(report(), reads=True).run.data == "data/embedded/tfrecord"
+    assert choose(report(), "small-synthetic").run.precision == "amp"
 
 
 @pytest.mark.parametrize(

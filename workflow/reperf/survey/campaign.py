@@ -13,7 +13,7 @@ from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.layout import SURVEY_FOLDER
 from reperf.records.survey_record import SurveyRecord
-from reperf.survey.cell_choice import check_ready, choose
+from reperf.survey.cell_choice import check_ready, choose, title_of
 from reperf.survey.node_jobs import survey_nodes
 from reperf.survey.shown import show, write_junit, write_page
 from reperf.survey.verdicts import FAULTS, verdicts_of
@@ -53,9 +53,9 @@ def survey(
         ReperfError: fewer than two nodes get jobs, or the cell cannot be surveyed.
     """
     assert report.cluster
-    surveyed = choose(report, suite, reads=reads)
-    check_ready(surveyed)
-    part = report.on(surveyed.plan.run.device)
+    plan = choose(report, suite, reads=reads)
+    check_ready(plan)
+    part = report.on(plan.run.device)
     why_not = Partition(part, report.cluster).why_not()
     nodes = [node for node, why in why_not.items() if not why]
     if len(nodes) < 2:
@@ -65,11 +65,11 @@ def survey(
             "allowed: two or more"
         )
     made = datetime.now(UTC).isoformat(timespec="seconds")
-    tell(f"surveying {surveyed.title}")
-    every = survey_nodes(part, surveyed, nodes, runs=runs, at_once=at_once, tell=tell)
+    tell(f"surveying {title_of(plan)}")
+    every = survey_nodes(part, plan, nodes, runs=runs, at_once=at_once, tell=tell)
     record = SurveyRecord(
-        cell=surveyed.title,
-        plan=surveyed.plan.digest,
+        cell=title_of(plan),
+        plan=plan.digest,
         made=made,
         margin=margin,
         asked=runs,

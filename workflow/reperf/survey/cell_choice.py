@@ -1,7 +1,5 @@
 """What a survey trains on every node: one cell of the report that takes a single node."""
 
-from typing import NamedTuple
-
 from reperf.builds import build_of, why_build
 from reperf.config import Report, Suite
 from reperf.config.words import LARGEST, topology_shape
@@ -12,21 +10,14 @@ from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 
 
-class Surveyed(NamedTuple):
-    """A cell, as every node trains it."""
-
-    plan: RunPlan
-
-    @property
-    def title(self) -> str:
-        """As people read it."""
-        run = self.plan.run
-        steps = f"{run.iterations} iterations, {run.input}"
-        return f"{run.suite} {run.entry} {run.topology}, {steps}"
+def title_of(plan: RunPlan) -> str:
+    """What is surveyed, as people read it."""
+    run = plan.run
+    return f"{run.suite} {run.entry} {run.topology}, {run.iterations} iterations, {run.input}"
 
 
-def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> Surveyed:
-    """The cell with the most devices of one node, of the suite's first system that trains it.
+def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> RunPlan:
+    """Plan the cell with the most devices of one node, by the suite's first system that can.
 
     Args:
         report: with its device decided.
@@ -63,17 +54,16 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
         raise ReperfError(
             f"suite {chosen.name}: batch_size: {LARGEST}; allowed: a number, or another --suite"
         )
-    plan = Plans(part).runs[str(run.folder)]
-    return Surveyed(plan)
+    return Plans(part).runs[str(run.folder)]
 
 
-def check_ready(surveyed: Surveyed) -> None:
+def check_ready(plan: RunPlan) -> None:
     """Refuse a cell whose framework or records are not there: a survey makes neither.
 
     Raises:
         ReperfError: names what is missing.
     """
-    run = surveyed.plan.run
+    run = plan.run
     if why := why_build(build_of(run)):
         raise ReperfError(f"{why}; `snakemake --profile slurm survey` makes it")
     if run.data and digest_of_set(run.data) is None:

@@ -21,8 +21,8 @@ from reperf.layout import PLAN, RUN_LOG, SURVEY_FOLDER
 from reperf.logs.formats import mllog
 from reperf.measuring.found_logs import own_run
 from reperf.measuring.measure import Method
+from reperf.plans.run_plan import RunPlan
 from reperf.records.survey_record import SurveyedRun
-from reperf.survey.cell_choice import Surveyed
 from reperf.text import count
 from reperf.training.slurm import SURVEY_JOB, ask, resources_of_job
 
@@ -33,7 +33,7 @@ WAIT_SECONDS = 600
 
 def survey_nodes(
     report: Report,
-    surveyed: Surveyed,
+    plan: RunPlan,
     nodes: Sequence[str],
     *,
     runs: int,
@@ -53,7 +53,7 @@ def survey_nodes(
         ReperfError: Slurm refuses a job.
     """
     shutil.rmtree(SURVEY_FOLDER, ignore_errors=True)
-    options = _options(report, surveyed)
+    options = _options(report, plan)
     shuffled, left = Random(report.seed), list(nodes)
     for number in range(1, runs + 1):
         tell(f"round {number} of {runs} on {count(len(left), 'node')}")
@@ -61,16 +61,15 @@ def survey_nodes(
         folders = {node: SURVEY_FOLDER / str(number) / node for node in order}
         for folder in folders.values():
             with whole_file(folder / PLAN) as stream:
-                stream.write(surveyed.plan.text)
+                stream.write(plan.text)
         given_up = _run_all(options, folders, at_once or len(order))
         left = [node for node in left if node not in given_up]
         for node in sorted(folders, key=nodes.index):
-            yield _result(surveyed, node, number, folders[node], given_up.get(node, ""))
+            yield _result(plan, node, number, folders[node], given_up.get(node, ""))
 
 
-def _options(report: Report, surveyed: Surveyed) -> list[str]:
+def _options(report: Report, plan: RunPlan) -> list[str]:
     """What a job asks sbatch for, just as a run of the report does."""
-    plan = surveyed.plan
     asked = resources_of_job(report, [plan], lambda _: plan)
     names = {
         "tasks": "ntasks",
@@ -129,13 +128,13 @@ def cancel(jobs: Iterable[str]) -> None:
         ask("scancel", *jobs)
 
 
-def _result(surveyed: Surveyed, node: str, number: int, folder: Path, given_up: str) -> SurveyedRun:
+def _result(plan: RunPlan, node: str, number: int, folder: Path, given_up: str) -> SurveyedRun:
     """What a run gave: its throughput by the window rule, and what it computed.
 
     Args:
         given_up: why it has not begun; "" if it has.
     """
-    log, plan = folder / RUN_LOG, surveyed.plan
+    log = folder / RUN_LOG
     known: dict[str, Any] = {"node": node, "round": number, "log": str(log)}
     if given_up:
         return SurveyedRun(**known, status="failed", reason=given_up)
