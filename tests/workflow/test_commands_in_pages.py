@@ -33,6 +33,7 @@ ELSEWHERE = {
     r"^make test|^uv tool run pre-commit|^pytest (-|tests/unit)": ".ci/run",
     r"^make site": "tests/unit/docs/test_site.py",
     r"^git clone|^source |^make .venv": "tests/workflow/test_places.py",
+    r"^reperf survey|^snakemake .*survey$": "tests/slurm/test_survey_on_slurm.py",
     r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",
     r"^snakemake .*one-node": "tests/workflow/test_report.py",  # that it needs GPUs
     r"^reperf compare|comparing.py --published": "tests/unit/commands/test_compare.py",

@@ -37,7 +37,7 @@ def findings_of_runs(folder: Path = Path()) -> Iterator[Finding]:
                 rounds[node].append({str(gpu): 1 / one for gpu, one in enumerate(times) if one})
     for node, runs in rounds.items():
         with suppress(ReperfError):  # one device, or one run
-            ruling = judge(runs, MARGIN)
+            ruling = judge(runs, MARGIN, among=len(rounds))
             slow = "; ".join(map(rank_words, ruling.slow))
             told = f"in {count(len(runs), 'run')} of this folder"
             verdict = Verdict("ok", f"none of {len(ruling.places)} slower than the others {told}")

@@ -69,13 +69,14 @@ class Ruling(NamedTuple):
         return tuple(place for place in self.places if place.judgement == "slow")
 
 
-def judge(rounds: Sequence[Mapping[str, float]], margin: float) -> Ruling:
+def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) -> Ruling:
     """Compare places by their throughputs.
 
     Args:
         rounds: of each round the throughput of each place that has one. What a round's places
             have in common, such as the hour or the file server, is taken out with its median.
         margin: percent of a throughput, below 100.
+        among: of how many such groups of places this is one: the level is that of all together.
 
     Raises:
         ReperfError: fewer than two places, or no second run of any.
@@ -100,9 +101,11 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float) -> Ruling:
     slower = np.array([np.median(np.delete(means, at)) - mean for at, mean in enumerate(means)])
     errors = np.array([error_of(scatter, counts[at], counts.sum()) for at in range(len(names))])
     limit = -np.log1p(-margin / 100)
-    bounds = t_bound(SIGNIFICANCE / 2 / len(names), dof) * errors
+    level = SIGNIFICANCE / among / len(names)
+    bounds = t_bound(level / 2, dof) * errors
     with np.errstate(divide="ignore", invalid="ignore"):
-        p_values = holm([t_tail(one, dof) for one in np.nan_to_num((slower - limit) / errors)])
+        tails = [t_tail(one, dof) for one in np.nan_to_num((slower - limit) / errors)]
+    p_values = [min(1.0, among * p) for p in holm(tails)]
     places = []
     for at, name in enumerate(names):
         runs, edges = int(counts[at]), (slower[at] - bounds[at], slower[at] + bounds[at])
@@ -113,7 +116,7 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float) -> Ruling:
         low, high = map(_percent, edges)
         place = Judged(name, runs, _percent(slower[at]), low, high, p_values[at], verdict, more)
         places.append(place)
-    named = t_bound(SIGNIFICANCE / len(names), dof) + t_bound(1 - LIKELY, dof)
+    named = t_bound(level, dof) + t_bound(1 - LIKELY, dof)
     return Ruling(
         margin,
         _percent(scatter),

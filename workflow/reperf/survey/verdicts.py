@@ -121,7 +121,7 @@ def _slow_ranks(survey: SurveyRecord, node: str) -> tuple[Judged, ...]:
         if run.node == node
     ]
     try:
-        return judge(rounds, survey.margin).slow
+        return judge(rounds, survey.margin, among=len({run.node for run in survey.runs})).slow
     except ReperfError:  # too few runs, or one rank
         return ()
 
@@ -134,7 +134,7 @@ def claims(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
     margin = f"{survey.margin:g} %"
     lines = [
         f"slow: slower than the others' median by more than {margin}; of 100 surveys in which no "
-        "node is, at most 5 name one; all intervals hold together with 95 %",
+        "node is, at most 5 name one, and 5 a rank; all intervals hold together with 95 %",
         f"a node that is {ruling.sure:.2f} % slower or more is named in {LIKELY:.0%} of surveys",
     ]
     if verdicts.losses.apart:
