@@ -103,7 +103,7 @@ def _speed(place: Judged) -> str:
     text += f"{in_words(place.low)} to {in_words(place.high)}"
     if place.judgement == "unclear":
         more = place.more_runs
-        told = f"more than {MOST_RUNS} runs" if more is None else f"{count(more, 'run')} more"
+        told = f"more than {MOST_RUNS} runs" if more is None else count(more, "more run")
         text += f": {told} a node would tell"
     return text
 
