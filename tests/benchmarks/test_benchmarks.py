@@ -56,6 +56,12 @@ BRIEF = [
         ["pytorch"],
     ),
     (
+        "surveying.py",
+        "--surveys=2 --nodes 4 --runs 3",
+        rf"4 nodes,  3 runs, between {NUMBER} %, normal \| +0 ",
+        [],
+    ),
+    (
         "training.py",
         f"--workload=bert-base --peers transformers --earlier=. {BERT}",
         rf"(?s){OURS_BESIDE.format('transformers')}.*\nequal to the earlier losses",

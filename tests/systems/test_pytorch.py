@@ -322,6 +322,30 @@ print(json.dumps([jpegs._random_part(375, 500, one) for one in drawn]))""")
     assert np.log(shape).mean() == pytest.approx(0, abs=0.05)  # wide ones fit more often
 
 
+@pytest.mark.parametrize("accumulation", [1, 2])
+def test_each_rank_is_timed_by_itself_and_the_losses_stay_the_same(pytorch, tmp_path, accumulation):
+    program = tmp_path / "program.py"
+    program.write_text("""
+import runpy, sys
+from trainers.frameworks.torch import backend
+if sys.argv.pop(1) == "untimed":
+    backend.DataParallel.alone = lambda self: None
+del sys.argv[0]
+runpy.run_path(sys.argv[0], run_name="__main__")
+""")
+    flags = pytorch.flags(**IMAGES, topology="1n2g", iterations=3, accumulation=accumulation)
+    path = str(pytorch.system.trainer("resnet50"))
+    timed, untimed = (
+        step_log(pytorch.said(*on_ranks(2, program, how, path, *flags)))
+        for how in ("timed", "untimed")
+    )
+    assert [step["loss"] for step in timed[1]] == [step["loss"] for step in untimed[1]]
+    assert timed[0]["weight_digests"] == untimed[0]["weight_digests"]
+    assert len([seconds for seconds in timed[0]["rank_seconds_alone"] if seconds > 0]) == 2
+    assert untimed[0]["rank_seconds_alone"] == [None, None]
+    assert timed[0]["rank_seconds_waited"] == [0, 0]
+
+
 def test_every_package_of_the_environment_is_pinned(pytorch):
     lock = LockBuild(pytorch.system, "cpu").lock.read_text()
     pins = dict(line.split("==") for line in lock.splitlines() if "==" in line and line[0] != "#")

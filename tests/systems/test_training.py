@@ -59,6 +59,9 @@ ALWAYS_SET = {
 }
 """What trainers set within their processes on every machine."""
 
+TIMED_ALONE = {"pytorch", "ngc-pytorch"}
+"""Systems whose ranks tell what they take by themselves."""
+
 FIRST_LOSS = 1e-4
 """How far a first loss may be from PyTorch's."""
 LATER_LOSSES = {"bert-base": 1e-4, "gpt2-124m": 2e-5, "transformer": 2e-5}
@@ -108,6 +111,8 @@ def test_two_processes_train_the_agreed_model_and_end_with_equal_weights(system,
     assert said["global_batch_size"] == batch
     assert len(said["weight_digests"]) == len(said["devices"]) == WORLD_SIZE
     assert len(set(said["weight_digests"])) == 1
+    timed = [seconds is not None for seconds in said["rank_seconds_alone"]]
+    assert timed == [system in TIMED_ALONE] * WORLD_SIZE
     assert record.peak_memory_is == "resident"
     assert min(said["peak_memory_bytes"]) > 4 * 3 * parameters  # weights, gradients, momentum
     assert [step["iteration"] for step in steps] == list(range(1, 7))

@@ -21,6 +21,7 @@ GAP = re.compile(r"(?<!\?P)<\w+>|\.\.|\[-|\b(?:FILE|REGEX|NAME|FOLDER)\b")
 NAMES = (
     "reperf measure",
     "reperf runs",
+    "reperf survey",
     "reperf latex",
     "reperf archive verify",
     "git pull",
@@ -32,6 +33,7 @@ ELSEWHERE = {
     r"^make test|^uv tool run pre-commit|^pytest (-|tests/unit)": ".ci/run",
     r"^make site": "tests/unit/docs/test_site.py",
     r"^git clone|^source |^make .venv": "tests/workflow/test_places.py",
+    r"^reperf survey|^snakemake .*survey$": "tests/slurm/test_survey_on_slurm.py",
     r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",
     r"--profile hosts": "tests/slurm/test_hosts.py",
     r"^snakemake .*one-node": "tests/workflow/test_report.py",  # that it needs GPUs
@@ -43,7 +45,7 @@ ELSEWHERE = {
     r"pytorch-foreach": "tests/systems/test_add_a_system.py",
     r"^reperf archive .*--(key|signers)": "tests/unit/archive/test_signature.py",
     r"h200-reports": "tests/unit/logs/test_logs_of_gpus.py",
-    r"benchmarks/comparing": "tests/benchmarks/test_benchmarks.py",
+    r"benchmarks/(comparing|surveying)": "tests/benchmarks/test_benchmarks.py",
     r"^uv (build|tool install)": "tests/workflow/test_wheel.py",
 }
 """Where those run that take minutes, or need what the machine of this test lacks."""

@@ -87,6 +87,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         latex,
         measure,
         runs,
+        survey,
     )
 
     parser = _Parser(prog="reperf", description=__doc__)
@@ -94,7 +95,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
-    for command in (archive, compare, config, doctor, estimate, latex, measure, runs):
+    for command in (archive, compare, config, doctor, estimate, latex, measure, runs, survey):
         command.add(commands)
     options, unknown = parser.parse_known_args(arguments)
     called = commands.choices.get(options.command, parser)

@@ -45,6 +45,9 @@ COMPLETE = "results/complete.txt"
 DIAGNOSIS = Path("results/doctor.json")
 """What `reperf doctor` found."""
 
+SURVEY_FOLDER = Path("results/survey")
+"""What `reperf survey` leaves: its runs, survey.json, and survey.html and survey.txt for people."""
+
 FIGURE_KINDS = ("throughput", "speedup", "efficiency")
 EPOCHS = "epochs"
 """The figure of suites whose devices share a model; published epochs stand in it, which no archive

@@ -13,7 +13,7 @@ from reperf.config import Report, Run, load_report
 from reperf.configfiles import read_report
 from reperf.errors import ReperfError, one_line_errors
 from reperf.files import whole_file
-from reperf.layout import PAGES, REPORT_PLAN, RUN_RECORD, SUITE_PLAN, tables_of
+from reperf.layout import PAGES, REPORT_PLAN, RUN_RECORD, SUITE_PLAN, SURVEY_FOLDER, tables_of
 from reperf.plans.plan_files import ReportPlan, SuitePlan
 from reperf.plans.planning import Plans
 from reperf.records.run_record import FINAL, LargestBatch
@@ -115,7 +115,7 @@ def rerun_command(arguments: Sequence[str] | None = None) -> str:
 
 
 def after_success(plans: Plans, *, since: float) -> None:
-    """Say where the report is; end otherwise if a run has failed that this call asked for.
+    """Say where the report is, or what a survey found; end otherwise if a run of this call failed.
 
     Args:
         since: when the call began, in seconds of the epoch.
@@ -125,6 +125,9 @@ def after_success(plans: Plans, *, since: float) -> None:
         sys.exit(f"reperf: {fault}; run it again: {rerun_command()}")
     if Path(PAGES[0]).exists() and Path(PAGES[0]).stat().st_mtime > since:
         logger.warning(f"The report is in {PAGES[0]} and {PAGES[1]}")
+    said = SURVEY_FOLDER / "survey.txt"
+    if said.exists() and said.stat().st_mtime > since:
+        logger.warning(said.read_text(encoding="utf-8").rstrip())
 
 
 def after_failure(plans: Plans, report: Report) -> None:

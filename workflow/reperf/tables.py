@@ -72,6 +72,8 @@ MEASUREMENTS = _FIRST | {
     "joules": float,
     "matrix_rate": float,
     "stage_memory": str,
+    "slowest_rank": int,
+    "slowest_rank_behind": float,
     "shared_cpus": int,
     "unconfirmed": str,
 }

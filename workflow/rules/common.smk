@@ -47,6 +47,7 @@ localrules:
     remember,
     report,
     summarise,
+    survey,
 
 
 wildcard_constraints:

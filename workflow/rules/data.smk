@@ -2,14 +2,6 @@
 
 from reperf.data.kinds import KINDS
 
-# What is written last of each embedded set. The user's own files are nobody's inputs: Snakemake
-# would look at every one of them.
-EMBEDDED = {
-    name: f"data/{name}/{KINDS[data.kind].last}"
-    for name, data in PLANS.sets.items()
-    if data.is_embedded
-}
-
 
 def code_of_set(wildcards):
     return code_files(PLANS.sets[wildcards.set].of_kind.converter())
@@ -36,7 +28,7 @@ rule make_set:
 
 rule convert:
     input:
-        set=lambda wildcards: EMBEDDED.get(wildcards.set, []),
+        set=lambda wildcards: PLANS.embedded.get(wildcards.set, []),
         code=code_of_set,
     output:
         "data/{set}/{format}/manifest.json",

@@ -2,6 +2,7 @@
 
 from reperf.machine import gpus
 from reperf.plans.run_plan import TIME_LIMITS, models_of
+from reperf.survey.cell_choice import choose
 from reperf.training.slurm import resources_of_job
 
 RUN = "results/runs/{suite}/{entry}/{topology}/{repeat}"
@@ -18,32 +19,14 @@ def plan_of_search(wildcards):
     return PLANS.searches[f"{SEARCH}/batch.json".format(**wildcards)]
 
 
-def manifest_of(run):
-    """The manifest of the data set that a run reads, if it is one of ours."""
-    manifest = f"{run.data}/manifest.json"
-    is_users_own = run.input == "folder" and manifest not in EMBEDDED.values()
-    return [] if run.data is None or is_users_own else manifest
-
-
-def needs_of(plan):
-    """What must exist before a run starts: its framework, what it reads, its batch size."""
-    # An image may turn out to be none: nobody should learn that after hours of other runs.
-    builds = {plan.build.folder, *(f".images/{name}" for name in PLANS.images)}
-    return {
-        "build": [f"{folder}/environment.json" for folder in sorted(builds)],
-        "data": manifest_of(plan.run),
-        "batch": plan.batch or [],
-    }
-
-
 @or_end
 def needs_of_run(wildcards):
-    return needs_of(PLANS.run(RUN.format(**wildcards)))
+    return PLANS.needs_of(PLANS.run(RUN.format(**wildcards)))
 
 
 rule largest:
     input:
-        unpack(lambda wildcards: needs_of(plan_of_search(wildcards))),
+        unpack(lambda wildcards: PLANS.needs_of(plan_of_search(wildcards))),
     output:
         f"{SEARCH}/batch.json",
     log:
@@ -63,6 +46,19 @@ rule largest:
         "{PYTHON:q} -m reperf.training"
         " results/largest/{wildcards.entry}/{wildcards.digest}/plan.json"
         " --attempt {resources.attempt} --retries {workflow.execution_settings.retries} --log {log:q}"
+
+
+# Its jobs are its own: each is bound to a node, and no run of the report.
+rule survey:
+    input:
+        unpack(or_end(lambda wildcards: PLANS.needs_of(choose(REPORT)))),
+    log:
+        "logs/survey.log",
+    retries: 0  # another try would name other nodes
+    message:
+        "survey the nodes of the cluster"
+    script:
+        "../scripts/survey.py"
 
 
 # A job takes up the last try of its plan, if that has come to its end, and trains nothing.

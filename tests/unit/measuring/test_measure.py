@@ -81,6 +81,23 @@ def test_the_share_of_the_window_that_was_waited_for_data_is_measured_if_it_can_
 
 
 @pytest.mark.parametrize(
+    ("waits", "share"),
+    [
+        ((1.0, 9.0), 0.5),  # rank 0 stood still for it, in a collective
+        ((1.0, 1.5), 0.25),  # less than rank 0 itself
+        ((1.0, 99.0), 0.25),  # which cannot be
+        ((None, 8.0), 0.5),  # none yet at the window's start
+    ],
+)
+def test_of_several_ranks_the_one_that_waited_longest_in_the_window_counts(waits, share):
+    lines = each_step(step_log(batch=16, rate=100.0, every=20), "waited", *[2.5] * 5, 6.5)
+    for iteration, waited in zip((20, 120), waits, strict=True):
+        at = lines.index(f"rank 1: iteration {iteration}")
+        lines[at] += ", loss 6.9" + (f", waited {waited:.6f} s" if waited else "")
+    assert only(lines).waited == share
+
+
+@pytest.mark.parametrize(
     ("said", "read"), [(7.25, 7.25), (0, 0), ("7", None), (float("nan"), None)]
 )
 def test_the_first_batchs_loss_without_dropout_is_told(said, read):

@@ -12,7 +12,8 @@ from reperf.files import sha256
 from reperf.logs.configured import facts_of_flags
 from reperf.logs.facts import Facts
 from reperf.measuring.found_logs import files_of
-from reperf.measuring.suite_rows import check_sources, measure_suite
+from reperf.measuring.measure import Measurement
+from reperf.measuring.suite_rows import check_sources, measure_suite, record_columns
 from reperf.measuring.summary import summarise
 from reperf.measuring.variants import variant_said
 from reperf.report.context import gather
@@ -20,6 +21,7 @@ from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, read_summary, write_table
 
+from tests.helpers.run_records import record_of, small_run
 from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import event, step_log
 from tests.unit.logs import mlperf_lines
@@ -424,3 +426,14 @@ def test_a_run_of_ours_whose_ranks_were_started_again_gives_no_number(tmp_path):
     [row] = rows_of(tmp_path / "kept", **LIKE_OURS)
     assert row["status"] == "refused"
     assert row["reason"] == "2 runs are in one log; a run of ours writes one"
+
+
+@pytest.mark.parametrize(
+    ("alone", "slowest"),
+    [((0.1, 0.1, 0.12, 0.1), (2, 0.2)), ((), (None, None)), ((None,) * 4, (None, None))],
+)
+def test_a_row_names_the_rank_that_takes_longest_by_itself(alone, slowest):
+    record = record_of(small_run("1n4g"), rank_seconds_alone=alone)
+    row = record_columns(record, Measurement("train.log", "mllog", "ok"))
+    rank, behind = row["slowest_rank"], row["slowest_rank_behind"]
+    assert (rank, behind and round(behind, 9)) == slowest

@@ -235,9 +235,12 @@ def test_a_whole_run_is_a_log_of_one_object_a_line(capfd):
     configure(log)
     log.step(5, 6.9, 0.0)
     log.step(10, 6.8, None, tokens=640)  # what else a workload counts, and nobody knows the wait
+    log.ranks([(0.123456789, 0.0), (None, 0.25)])
     log.finished(ENDS, [100, 200])
     said = events(capfd.readouterr().out)
     values = {event["key"]: event["value"] for event in said if event["key"] != "tracked_stats"}
+    assert values["rank_seconds_alone"] == [0.123457, None]
+    assert values["rank_seconds_waited"] == [0.0, 0.25]
     expected = {"global_batch_size": 8, "world_size": 2, "parameters": 25557032}
     assert values.items() >= expected.items()
     assert values["configuration"]["shape"] == {"image_size": 224}
@@ -259,10 +262,13 @@ def test_other_ranks_only_give_their_losses_as_signs_of_life(capfd):
     configure(log)
     log.without_dropout(7.25)
     log.step(5, 6.9, 0.0)
+    log.step(10, None, 0.25)
+    log.ranks([(0.1, 0.25), (0.2, 0.0)])
     log.finished(ENDS, [100, 200])
     lines = capfd.readouterr().out.splitlines()
     assert lines[0].startswith("rank 1: started on ")
-    assert lines[1:] == ["rank 1: iteration 5, loss 6.9", "rank 1: done"]
+    said = ["iteration 5, loss 6.9", "iteration 10, waited 0.250000 s", "done"]
+    assert lines[1:] == [f"rank 1: {one}" for one in said]
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from reperf.config import Report, Run
 from reperf.doctor.findings import Survey, find
 from reperf.doctor.health import findings_of_others
 from reperf.doctor.probe import Request
+from reperf.doctor.rank_times import findings_of_runs
 from reperf.doctor.targets import WAIT_SECONDS, Nodes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
 from reperf.plans.costs import needed_bytes
@@ -69,7 +70,7 @@ def examine(
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         on_cluster=report.cluster is not None,
         partition=report.cluster.partition if report.cluster else None,
-        findings=(*find(survey), *findings_of_others(names)),
+        findings=(*find(survey), *findings_of_runs(), *findings_of_others(names)),
         node_reports=node_reports,
         trials=survey.trials,
     )

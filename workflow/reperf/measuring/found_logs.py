@@ -53,16 +53,19 @@ class _Unit(NamedTuple):
     kind: FileClass = "sure"
 
 
-def own_run(run: Run, method: Method, plan: str | None = None) -> RunResult:
+def own_run(
+    run: Run, method: Method, plan: str | None = None, log: Path | None = None
+) -> RunResult:
     """Measure a run that reperf made in the working folder.
 
     Args:
         run: as the configuration plans it.
         method: how to measure.
         plan: the digest of its plan; None: of any plan.
+        log: its log, if that does not lie in the run's folder.
     """
     request = MeasureRequest(method, mllog.FORMAT.name, digests=True, planned=run, plan=plan)
-    [result] = _of_unit(request, _Unit(run.log))
+    [result] = _of_unit(request, _Unit(log or run.log))
     return result
 
 

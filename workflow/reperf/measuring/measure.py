@@ -15,6 +15,7 @@ from reperf.config import Window
 from reperf.logs.checks import Refused
 from reperf.logs.facts import LOG, Fact, FactName, Facts
 from reperf.logs.format import Format, Prints
+from reperf.logs.formats import mllog
 from reperf.logs.log_file import LogFile, opened
 from reperf.logs.logged_runs import MOST_RECORDS, LoggedRun, training_runs, whole_log
 from reperf.logs.recognise import check_text, recognise
@@ -229,6 +230,8 @@ def _measure_runs(
         fingerprint = None
         if measured.status == "ok":
             first, last = measured.first or 0, measured.last or 0
+            if log_format is mllog.FORMAT and len(ranks) == number == 1:
+                measured = _of_all_ranks(measured, log, (first, last))
             fingerprint = fingerprint_of(run, log_format, first, last)
         yield replace(measured, run=number), facts, fingerprint
     if not number:
@@ -240,6 +243,20 @@ def _measure_runs(
         why = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
         refused = _refused(name, log_format.name, method, why)
         yield replace(refused, run=missing), Facts(), None
+
+
+def _of_all_ranks(measured: Measurement, log: LogFile, ends: Ends) -> Measurement:
+    """With the wait of the rank that waited longest: all others waited for that one, not for data.
+
+    Rank 0, which logs, waits in the collectives then.
+    """
+    seconds = measured.seconds
+    if measured.waited is None or not seconds or (measured.world_size or 1) == 1:
+        return measured
+    shares = [waited / seconds for waited in mllog.waits_of_ranks(log, ends)]
+    return replace(
+        measured, waited=max(share for share in (measured.waited, *shares) if share <= 1)
+    )
 
 
 def _refused(name: str, log_format: str | None, method: Method, why: Refused) -> Measurement:

@@ -5,6 +5,7 @@ import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from itertools import islice
+from statistics import median
 from typing import Any
 
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
@@ -41,7 +42,7 @@ _OF_RECORD = (
     *("hosts", "date", "commit", "key"),
     *("load_before", "load_during", "gpu_processes"),
     *("peak_memory", "peak_memory_is", "joules", "matrix_rate", "stage_memory"),
-    "shared_cpus",
+    *("slowest_rank", "slowest_rank_behind", "shared_cpus"),
 )
 
 
@@ -335,6 +336,11 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
         row["peak_memory"] = max(record.peak_memory_bytes)
         row["peak_memory_is"] = record.peak_memory_is
         row["stage_memory"] = _stage_memory(record)
+    alone = {rank: one for rank, one in enumerate(record.rank_seconds_alone) if one}
+    if len(alone) > 1:
+        slowest = max(alone, key=alone.__getitem__)
+        others = median(one for rank, one in alone.items() if rank != slowest)
+        row |= {"slowest_rank": slowest, "slowest_rank_behind": alone[slowest] / others - 1}
     if measured.status == "ok":
         row["joules"] = _joules(record, measured)
         row["matrix_rate"] = record.matrix_rate

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Collection, Iterator
+from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from random import Random
@@ -10,6 +11,7 @@ from typing import NamedTuple
 from reperf.config import Cell, Data, Report, Run, Suite
 from reperf.config.data import KIND_OF
 from reperf.config.words import LARGEST
+from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.layout import (
@@ -111,6 +113,27 @@ class Plans:
         if folder not in self.runs:
             raise ReperfError(f"{folder}: not in this report; allowed: what `reperf runs` lists")
         return self.runs[folder]
+
+    @cached_property
+    def embedded(self) -> dict[str, str]:
+        """What is written last of each embedded set.
+
+        The user's own files are nobody's inputs: Snakemake would look at every one of them.
+        """
+        ours = {name: data for name, data in self.sets.items() if data.is_embedded}
+        return {name: f"data/{name}/{KINDS[data.kind].last}" for name, data in ours.items()}
+
+    def needs_of(self, plan: RunPlan) -> dict[str, list[str]]:
+        """What must exist before a run starts: its framework, what it reads, its batch size."""
+        # An image may turn out to be none: nobody should learn that after hours of other runs.
+        builds = {plan.build.folder, *(f".images/{name}" for name in self.images)}
+        manifest = f"{plan.run.data}/manifest.json"
+        is_users_own = plan.run.input == "folder" and manifest not in self.embedded.values()
+        return {
+            "build": [f"{folder}/environment.json" for folder in sorted(builds)],
+            "data": [] if plan.run.data is None or is_users_own else [manifest],
+            "batch": [plan.batch] if plan.batch else [],
+        }
 
     @property
     def results(self) -> "Results":

@@ -261,6 +261,14 @@ class RunRecord(Sealed):
         description="what the trainer set within its process, as it said: environment variables, "
         "and switches of the framework",
     )
+    rank_seconds_alone: tuple[float | None, ...] = Field(
+        (),
+        description="seconds that each rank takes for the gradients of a batch while it waits for "
+        "no other, as measured after the last iteration; null: its trainer cannot tell",
+    )
+    rank_seconds_waited: tuple[float | None, ...] = Field(
+        (), description="seconds that each rank has waited for batches in the whole run"
+    )
     power: Power | None = None
     load: Load | None = Field(None, description="what else the machine did; null: nobody looked")
     largest: LargestBatch | None = Field(

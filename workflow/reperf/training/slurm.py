@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 JOB_NAME = "reperf"
 """How the names of our jobs start: slurm-shell-jobname-prefix in slurm/config.yaml."""
+SURVEY_JOB = f"{JOB_NAME}_survey"
+"""The name of a survey's jobs."""
 
 _COMMANDS = ("sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
 _MEMORY_FILE_SYSTEMS = ("devtmpfs", "ramfs", "tmpfs")

@@ -322,6 +322,7 @@ def reported_in(run: Run, facts: dict[str, Any]) -> dict[str, Any]:
     reported = {
         "peak_memory_bytes": peaks if fits else (),
         "peak_memory_is": facts.get("peak_memory_is"),
+        **{name: facts.get(name) for name in ("rank_seconds_alone", "rank_seconds_waited")},
         "computed_in": facts.get("precision"),
         "loader_threads": isinstance(configuration, dict) and configuration.get("loader_threads"),
     }

@@ -246,8 +246,31 @@ class Step:
         """This rank's loss, after the device has done all that it was given; None: it has none."""
         raise NotImplementedError
 
+    def alone(self):
+        """Seconds that this rank takes for the gradients of a batch while it waits for no other.
+
+        All ranks of a run take equally long for an iteration: each waits for the slowest one. This,
+        measured after the last iteration, tells which that is. The model may be spoiled by it.
+        None: nobody can tell, as where ranks wait for each other within a pass.
+        """
+        return None
+
     def finish(self):
         """Train what is still under way after the last iteration, which no log shows."""
+
+
+PASSES = 9
+"""So many times a rank computes gradients by itself, of which the median counts."""
+
+
+def seconds_alone(once):
+    """The median of the seconds that PASSES calls of `once` take; it waits for the device."""
+    seconds = []
+    for _ in range(PASSES):
+        begun = time.perf_counter()
+        once()
+        seconds.append(time.perf_counter() - begun)
+    return sorted(seconds)[PASSES // 2]
 
 
 class NoFeed:

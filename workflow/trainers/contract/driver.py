@@ -214,6 +214,8 @@ def train(backend, work, log):
         if iteration == SETTLING:
             backend.settled()
     step.finish()
+    if backend.place.world_size > 1 and not flags.together:
+        log.ranks(backend.gather([step.alone(), step.feed.waited()]))
     ends = backend.gather([step.part, watched.digest()])
     retries = backend.allocation_retries()
     log.finished(

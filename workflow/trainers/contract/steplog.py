@@ -177,7 +177,9 @@ class StepLog:
             if iteration not in self._printed:
                 return
         if not self._speaks:
-            self._say_plainly(f"iteration {iteration}" + ("" if loss is None else f", loss {loss}"))
+            said = [f"iteration {iteration}"] + ([] if loss is None else [f"loss {loss}"])
+            said += [f"waited {waited:.6f} s"] if waited else []
+            self._say_plainly(", ".join(said))
             return
         value = {"iteration": iteration, "seconds": seconds, "samples": samples, "loss": loss}
         if waited is not None:
@@ -188,6 +190,16 @@ class StepLog:
             value["throughput"] = (samples - last_samples) / (seconds - last_seconds)
         self._last = seconds, samples
         self._event("tracked_stats", value, samples_count=samples)
+
+    def ranks(self, told):
+        """Say what each rank takes by itself, by which one that all others wait for is known.
+
+        Args:
+            told: of each rank, Step.alone, and how many seconds it has waited for batches.
+        """
+        for key, values in zip(("rank_seconds_alone", "rank_seconds_waited"), zip(*told)):
+            # Short, for a pipe takes 4096 bytes in one piece.
+            self._event(key, [None if one is None else float("%.6g" % one) for one in values])
 
     def finished(
         self,

@@ -3,7 +3,10 @@
     :::MLLOG {"key": "tracked_stats", "value": {"iteration": 20, "seconds": 12.3, "samples": 5120, "throughput": 410.2, "waited": 0.1, ..}, ..}
 
 Besides samples a line may hold further counts, such as "tokens". "waited" are the seconds for which
-rank 0 has waited for batches so far; a line lacks it where no one has measured that. The clock of
+rank 0 has waited for batches so far; a line lacks it where no one has measured that. The other ranks
+print "rank 3: iteration 20, loss 5.5, waited 0.100000 s" then: of a window, the rank that waited
+longest counts. At the end, "rank_seconds_alone" holds what each rank takes for the gradients of a
+batch by itself. The clock of
 "seconds" cannot jump; "time_ms", when the line was written, is a second one. The log ends with
 `run_stop`. Of ranks that keep their own time (`together`) each writes all of these lines for itself,
 and `metadata` names its rank.
@@ -32,7 +35,7 @@ from reperf.logs.events import (
 )
 from reperf.logs.facts import AMP_IN_BF16, Fact
 from reperf.logs.format import Format, Prints, Record
-from reperf.logs.log_file import opened
+from reperf.logs.log_file import LogFile, opened
 from reperf.logs.scan import after_labels
 from reperf.values import Status
 
@@ -53,6 +56,8 @@ _KEYS = (
     "peak_memory_bytes",
     "peak_memory_is",
     "precision",
+    "rank_seconds_alone",
+    "rank_seconds_waited",
     "run_stop",
     "settings",
 )
@@ -161,6 +166,46 @@ def read_ends(log: Path, iterations: Collection[int]) -> dict[int, float]:
         for step in steps
         if step and step.time is not None and step.iteration in iterations
     }
+
+
+def read_losses(log: Path) -> tuple[dict[int, float], tuple[str, ...]]:
+    """What a run computed: iteration -> loss, and the digest of each rank's weights at the end.
+
+    The loss without dropout, before any training, is that of iteration 0.
+    """
+    losses: dict[int, float] = {}
+    digests: tuple[str, ...] = ()
+    for event in map(read_event, _events(log)):
+        key, value = event.get("key"), event.get("value")
+        if key == "loss_without_dropout" and is_number(value):
+            losses[0] = value
+        elif key == "tracked_stats" and isinstance(value, dict) and is_number(value.get("loss")):
+            losses[value["iteration"]] = value["loss"]
+        elif key == "weight_digests" and isinstance(value, list):
+            digests = tuple(map(str, value))
+    return losses, digests
+
+
+_WAITED = re.compile(
+    rb"rank (\d{1,9})(?: \(stage \d{1,9}\))?: iteration (\d{1,15})(?:, loss [^\s,]{1,40})?"
+    rb"(?:, waited (\d{1,15}\.\d{6}) s)?\r?$",
+    re.MULTILINE,
+)
+"""What ranks but the first print; without their wait, it is none so far, or nobody knows."""
+
+
+def waits_of_ranks(log: LogFile, ends: tuple[int, int]) -> list[float]:
+    """How many seconds each rank but the first waited for batches between two iterations."""
+    waited: dict[tuple[bytes, int], float] = {}
+    for _, chunk in log.chunks():
+        for match in _WAITED.finditer(chunk):
+            waited.setdefault((match[1], int(match[2])), float(match[3] or 0))
+    ranks = {rank for rank, _ in waited}
+    return [
+        waited[rank, ends[1]] - waited[rank, ends[0]]
+        for rank in ranks
+        if all((rank, end) in waited for end in ends)
+    ]
 
 
 def rank_of(event: Mapping[str, Any]) -> int:

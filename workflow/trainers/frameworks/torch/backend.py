@@ -150,6 +150,7 @@ class DataParallel(Step):
 
     def __init__(self, made, work):
         flags, device = work.flags, made.device
+        self._device = device
         self._network = network = work.model(flags)
         start(work.named(network.parameters()), work)
         self._model = self.spread(network, made)
@@ -191,6 +192,18 @@ class DataParallel(Step):
         scaler.step(optimizer)
         scaler.update()
         return losses[0] if self._accumulated == 1 else torch.stack(losses).mean()
+
+    def alone(self):
+        batch = next(self.feed)
+        return backend.seconds_alone(partial(self._pass_alone, batch))
+
+    def _pass_alone(self, batch):
+        with self._unaveraged():
+            with self._mixed:
+                loss = self._model(*batch)
+            self._scaler.scale(loss).backward()
+        if self._device.type == "cuda":
+            torch.cuda.synchronize(self._device)  # the loss is there before its gradients are
 
     def _backward(self, number):
         """Add a batch's part of the gradients to those of the ones before; returns its loss."""

@@ -80,6 +80,10 @@ class Descent(backend.Step):
             weight -= self._work.rate * moment  # noqa: PLW2901 - in place
         return loss
 
+    def alone(self):
+        batch = next(self.feed)
+        return backend.seconds_alone(lambda: self._model(self._weights, *batch))
+
     def fetch(self, loss):
         return float(loss)
 

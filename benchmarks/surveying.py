@@ -1,0 +1,93 @@
+"""How often `reperf survey` names a node that is slow, and one that is not: simulated surveys.
+
+Runs of a node scatter by 0.3 %, healthy nodes by 0.35 or 0.5 %, rounds by 3 %, as nothing but
+their median being taken out matters. A name is untrue if the node is slower than the median of all
+nodes by no more than the margin of 1 %. Losses scatter by 1e-4 where a build is not deterministic.
+"""
+
+import argparse
+from itertools import product
+
+import numpy as np
+from reperf.measuring.margin_rule import judge
+from reperf.survey.agreement import Trained, agreement
+
+WITHIN, MARGIN = 0.3, 1.0
+DEFICITS = (0.0, 1.5, 2.0, 3.0)
+
+
+def surveyed(random, nodes, runs, between, *, slow, tails):
+    """A survey: whether it names the first node, and whether a name in it is untrue.
+
+    Args:
+        slow: by how many percent the first of the nodes is slower; 0: as the others scatter.
+        tails: what scatters, "normal", "heavy" (Student's t of 3 degrees) or "uneven" (nodes'
+            standard deviations from half to twice as large).
+    """
+    speeds = random.normal(0, between, nodes)
+    if slow:
+        speeds[0] = -slow
+    draw = random.standard_t(3, (runs, nodes)) / 3**0.5 if tails == "heavy" else None
+    draw = random.normal(0, 1, (runs, nodes)) if draw is None else draw
+    if tails == "uneven":
+        draw *= np.exp(random.uniform(np.log(0.5), np.log(2), nodes))
+    logs = speeds + WITHIN * draw + random.normal(0, 3, (runs, 1))
+    rounds = [dict(zip(map(str, range(nodes)), np.exp(row / 100), strict=True)) for row in logs]
+    named = [int(place.name) for place in judge(rounds, MARGIN).slow]
+    true = np.median(speeds) - speeds
+    return 0 in named, any(true[node] <= MARGIN for node in named)
+
+
+def counted(surveys, nodes, runs, between, tails):
+    """Of so many surveys for each deficit: how many name the node, and how many name untruly."""
+    random = np.random.default_rng(7)
+    for slow in DEFICITS:
+        got = [
+            surveyed(random, nodes, runs, between, slow=slow, tails=tails) for _ in range(surveys)
+        ]
+        yield sum(first for first, _ in got), sum(untrue for _, untrue in got)
+
+
+def agreed(surveys, nodes, runs, iterations=6, beside=0.0):
+    """Surveys of a build that is not deterministic: how many name the first node, another one.
+
+    Args:
+        beside: how far the first node's losses are off, in standard deviations of a run's.
+    """
+    random, first, others = np.random.default_rng(7), 0, 0
+    for _ in range(surveys):
+        losses = random.normal(5, 1e-4, (nodes, runs, iterations)).cumsum(axis=2)
+        losses[0] += beside * 1e-4 * np.sqrt(np.arange(1, iterations + 1))
+        odd = agreement(
+            {
+                str(node): [Trained(tuple(enumerate(map(float, one)))) for one in every]
+                for node, every in enumerate(losses)
+            }
+        ).odd
+        first += "0" in odd
+        others += bool(odd.keys() - {"0"})
+    return first, others
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--surveys", type=int, default=1000)
+    parser.add_argument("--nodes", type=int, nargs="+", default=[4, 16, 64])
+    parser.add_argument("--runs", type=int, nargs="+", default=[2, 3, 5, 10])
+    options = parser.parse_args()
+    slow = ", ".join(f"{deficit:g} %" for deficit in DEFICITS)
+    print(f"of {options.surveys} surveys named if slower by {slow} | with an untrue name, likewise")
+    kinds = product(options.nodes, (0.35, 0.5), ("normal", "uneven", "heavy"), options.runs)
+    for nodes, between, tails, runs in kinds:
+        rows = list(counted(options.surveys, nodes, runs, between, tails))
+        named, untrue = (" ".join(f"{row[at]:5}" for row in rows) for at in (0, 1))
+        print(f"{nodes:3} nodes, {runs:2} runs, between {between} %, {tails:6} |{named} |{untrue}")
+    print("losses that scatter: named if off by 0, 2, 4, 8 deviations | another one, likewise")
+    for nodes, runs in product(options.nodes, options.runs):
+        rows = [agreed(options.surveys, nodes, runs, beside=by) for by in (0, 2, 4, 8)]
+        named, untrue = (" ".join(f"{row[at]:5}" for row in rows) for at in (0, 1))
+        print(f"{nodes:3} nodes, {runs:2} runs |{named} |{untrue}")
+
+
+if __name__ == "__main__":
+    main()

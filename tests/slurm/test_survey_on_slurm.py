@@ -1,0 +1,174 @@
+"""A survey of four real nodes: healthy, one throttled, one that computes otherwise."""
+
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Event, Thread
+from xml.etree import ElementTree as ET
+
+import psutil
+import pytest
+
+from tests.helpers.refusal import cannot_run
+from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
+
+FREEZER = ("FROZEN", "THAWED")
+FROZEN, THAWED = 0.06, 0.14  # seconds: about a quarter of the speed is lost
+STEADY = 20
+"""Milliseconds of an iteration that sleeps most of it: a busy machine hardly disturbs it."""
+
+
+@pytest.fixture
+def benchmark(cluster, tmp_path, environments) -> SlurmBenchmark:
+    return new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
+
+
+def survey(
+    benchmark: SlurmBenchmark,
+    *options: str,
+    topology: str = "1n1g",
+    **shape: int,
+) -> tuple[int, str, dict]:
+    """The exit status, what is printed, and what is kept."""
+    configure(benchmark, topology, shape)
+    answer = benchmark.call("reperf", "survey", "--profile", "slurm", *options, timeout=400)
+    return answer.returncode, answer.stdout, kept(benchmark, answer.stdout)
+
+
+def configure(benchmark: SlurmBenchmark, topology: str = "1n1g", shape: dict | None = None) -> None:
+    benchmark.configure(
+        topologies=[topology],
+        iterations=60,
+        print_every=10,
+        window={"warmup": 10, "measured": 50},
+        suites=[SUITE | {"shape": {"milliseconds": STEADY} | (shape or {})}],
+    )
+
+
+def kept(benchmark: SlurmBenchmark, printed: str) -> dict:
+    file = benchmark.folder / "results/survey/survey.json"
+    assert file.exists(), printed
+    return json.loads(file.read_text())
+
+
+def states(kept: dict) -> dict[str, str]:
+    return {node: one["state"] for node, one in kept["verdicts"]["nodes"].items()}
+
+
+@contextmanager
+def throttled(benchmark: SlurmBenchmark, node: str) -> Iterator[None]:
+    """Freeze all that runs on a node for a part of each moment, as cpulimit does with processes."""
+    root = Path("/sys/fs/cgroup")
+    first = root / "freezer" if (root / "freezer").is_dir() else root
+    group = first / f"reperf-{os.getpid()}"
+    file, words = ("cgroup.freeze", "10") if first == root else ("freezer.state", FREEZER)
+    try:
+        group.mkdir()
+        (group / file).write_text(words[1])
+    except OSError as error:
+        cannot_run(f"a control group: {error}")
+
+    def move(processes: Iterable[int], target: Path) -> None:
+        for process in processes:
+            (target / "cgroup.procs").write_text(str(process))
+
+    def freeze() -> None:
+        while not over.wait(THAWED):
+            (group / file).write_text(words[0])
+            over.wait(FROZEN)
+            (group / file).write_text(words[1])
+
+    over, throttle = Event(), Thread(target=freeze)
+    machine = psutil.Process(benchmark.cluster._machines[node].pid)
+    move([process.pid for process in machine.children(recursive=True)], group)
+    throttle.start()
+    try:
+        yield
+    finally:
+        over.set()
+        throttle.join()
+        move(map(int, (group / "cgroup.procs").read_text().split()), first)
+        group.rmdir()
+
+
+def test_of_healthy_nodes_none_is_named(benchmark):
+    status, printed, found = survey(benchmark, "--margin", "20%", "--runs", "3")
+    assert {*states(found).values()} <= {"ok", "unclear"}, printed
+    assert status == 0, printed
+    assert "all nodes' agree to the bit" in printed
+    assert len(found["runs"]) == 12
+    assert {one["node"] for one in found["runs"] if one["round"] == 2} == {*benchmark.cluster.nodes}
+    page = (benchmark.folder / "results/survey/survey.html").read_text()
+    assert page.count("<circle") == 12
+
+
+def test_a_target_of_the_workflow_surveys_too(benchmark):
+    """It needs no more than that the framework is there, and is not tried again."""
+    configure(benchmark)
+    answer = benchmark.snakemake("survey")
+    found = kept(benchmark, answer.stdout)
+    assert len(found["runs"]) == 20
+    assert "computes otherwise" not in states(found).values(), answer.stdout
+    assert answer.returncode == 0
+    assert "4 nodes, 5 runs each of small stand-in 1n1g" in answer.stdout
+    assert not list(benchmark.folder.glob("results/runs/**/train.log"))
+
+
+def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, tmp_path):
+    junit = tmp_path / "junit.xml"
+    options = ("--runs", "3", "--margin", "5%", "--junit", str(junit))
+    with throttled(benchmark, "node3"):
+        status, printed, found = survey(benchmark, *options, flips=2)
+    assert status == 1
+    named = states(found)
+    assert (named.pop("node2"), named.pop("node3")) == ("computes otherwise", "slow"), printed
+    assert set(named.values()) <= {"ok", "unclear"}, printed
+    said = printed.partition("computes otherwise\tnode2\t")[2]
+    assert re.match(r"its loss at iteration \d0 is \d", said), printed
+    assert "--exclude=node2,node3" in printed
+    failed = [
+        case.get("name")
+        for case in ET.parse(junit).iter("testcase")
+        if len(case.findall("failure"))
+    ]
+    assert failed == ["node2", "node3"]
+
+
+def test_a_slow_rank_is_named_on_each_node_that_has_it(benchmark):
+    _, printed, found = survey(benchmark, "--margin", "5%", "--runs", "3", topology="1n4g", lags=2)
+    for one in found["verdicts"]["nodes"].values():
+        assert one["slow_ranks"] == [2], printed
+    assert "its rank 2 takes " in printed
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        (
+            ["--suite", "smal"],
+            "--suite smal: not in the report; allowed: small; did you mean small?",
+        ),
+        (["--input"], "--input: suite small reads nothing; allowed: a suite with another input"),
+        (["--runs", "1"], "--runs: got 1; allowed: 2 or more"),
+        (["--margin", "0"], "--margin: got '0'; allowed: a percentage above 0%"),
+    ],
+)
+def test_bad_input_is_one_line(benchmark, options, reason):
+    answer = benchmark.call("reperf", "survey", "--profile", "slurm", *options)
+    assert answer.returncode != 0
+    (line,) = answer.stdout.splitlines()
+    assert reason in line
+
+
+def test_a_node_that_gets_no_jobs_is_told_and_one_alone_is_refused(benchmark):
+    drain = ["scontrol", "update", "reason=test"]
+    benchmark.cluster.run([*drain, "nodename=node[2-4]", "state=drain"])
+    try:
+        answer = benchmark.call("reperf", "survey", "--profile", "slurm")
+    finally:
+        benchmark.cluster.run([*drain, "nodename=node[2-4]", "state=resume"])
+    there = "a survey compares nodes: of those that get jobs there is node1; allowed: two or more"
+    assert answer.stdout.splitlines()[-1] == f"reperf: {there}"

@@ -1,0 +1,110 @@
+"""The margin rule: whom it names, how wide its intervals are, and how often it is wrong."""
+
+import math
+
+import numpy as np
+import pytest
+from reperf.errors import ReperfError
+from reperf.measuring.margin_rule import MOST_DEGREES, judge, t_bound, t_tail
+from scipy import stats
+
+from tests.helpers.small_benchmark import ROOT
+
+WITHIN = 0.3
+
+
+def rounds_of(slow: dict[int, float], nodes: int = 6, runs: int = 5, scatter: float = WITHIN):
+    """Throughputs of nodes of which some are slower by percent, round by round."""
+    random = np.random.default_rng(1)
+    speeds = np.array([-slow.get(node, 0.0) for node in range(nodes)])
+    return [
+        {
+            f"node{node}": math.exp((speed + hour) / 100)
+            for node, speed in enumerate(speeds + scatter * random.normal(0, 1, nodes))
+        }
+        for hour in random.normal(0, 5, runs)
+    ]
+
+
+@pytest.mark.parametrize("dof", [1, 2, 3, 6, 7, 60, 2047])
+def test_students_distribution_is_scipys(dof):
+    for t in (-4.0, -0.3, 0.0, 0.7, 2.5, 9.0):
+        assert t_tail(t, dof) == pytest.approx(stats.t.sf(t, dof), abs=1e-12)
+    for p in (0.1, 0.001, 1e-5):
+        assert t_bound(p, dof) == pytest.approx(stats.t.isf(p, min(dof, MOST_DEGREES)), rel=1e-6)
+
+
+def test_slow_nodes_are_named_however_many_and_what_a_round_has_in_common_is_none_of_theirs():
+    ruling = judge(rounds_of({1: 3.0, 4: 5.0}), 1.0)
+    assert [place.name for place in ruling.slow] == ["node4", "node1"]
+    assert ruling.scatter == pytest.approx(WITHIN, abs=0.1)
+    assert {place.judgement for place in ruling.places[2:]} == {"ok"}
+    node4 = ruling.places[0]
+    assert node4.low < 100 * (1 - math.exp(-0.05)) < node4.high
+    assert node4.p < 1e-6
+
+
+def test_who_stands_at_the_margin_is_told_how_many_runs_would_tell():
+    near = judge(rounds_of({2: 1.5}, scatter=2.0), 1.0).places[0]
+    assert (near.name, near.judgement) == ("node2", "unclear")
+    assert 1 <= near.more_runs <= 100
+    assert near.low < 1 < near.high
+    enough = judge(rounds_of({2: 1.5}, scatter=2.0, runs=5 + near.more_runs), 1.0).places[0]
+    assert enough.high - enough.low < near.high - near.low
+    here = [{"a": math.exp(by), "b": math.exp(-by), "c": 0.99} for by in (0.001, -0.001)]
+    at = judge(2 * here, 1.0).places[0]
+    assert (at.name, at.judgement, at.more_runs) == ("c", "unclear", None)
+
+
+def test_a_node_whose_run_is_lost_is_judged_by_its_others():
+    rounds = rounds_of({0: 4.0})
+    del rounds[0]["node0"], rounds[3]["node5"]
+    rounds.append({"node1": 1.0})  # of which nobody can say how fast the hour was
+    ruling = judge(rounds, 1.0)
+    assert [place.name for place in ruling.slow] == ["node0"]
+    assert {place.name: place.runs for place in ruling.places}["node0"] == 4
+
+
+@pytest.mark.parametrize(
+    ("rounds", "reason"),
+    [
+        ([], "fewer than two nodes have ended a run; allowed: two or more"),
+        ([{"a": 1.0}] * 5, "fewer than two nodes have ended a run; allowed: two or more"),
+        ([{"a": 1.0, "b": 2.0}], "one run of each says nothing of their scatter"),
+    ],
+)
+def test_what_tells_nothing_is_refused(rounds, reason):
+    with pytest.raises(ReperfError, match=reason):
+        judge(rounds, 1.0)
+
+
+def test_runs_that_do_not_scatter_are_judged_all_the_same():
+    ruling = judge([{"a": 1.0, "b": 1.0, "c": 0.9}] * 3, 1.0)
+    assert [place.name for place in ruling.slow] == ["c"]
+
+
+def simulated(surveys: int, nodes: int, runs: int, between: float, tails: str) -> list:
+    """Of surveys by benchmarks/surveying.py: names of the slow node, untrue names; by deficit."""
+    return list(simulation().counted(surveys, nodes, runs, between, tails))
+
+
+def simulation():
+    import importlib.util  # noqa: PLC0415 - benchmarks are programs
+
+    spec = importlib.util.spec_from_file_location("surveying", ROOT / "benchmarks/surveying.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("surveys", [60, pytest.param(600, marks=pytest.mark.weekly)])
+@pytest.mark.parametrize("tails", ["normal", "uneven", "heavy"])
+def test_simulated_surveys_name_a_node_that_is_3_percent_slower_and_hardly_ever_a_healthy_one(
+    surveys, tails
+):
+    """As docs/survey.md has it, whose counts are of 1,000; the bounds leave room for chance."""
+    for nodes, untrue_at_most in ((4, 0.12), (16, 0.05)):
+        rows = simulated(surveys, nodes, 5, 0.35, tails)
+        assert rows[3][0] >= 0.97 * surveys
+        assert rows[2][0] >= 0.85 * surveys
+        assert max(untrue for _, untrue in rows) <= untrue_at_most * surveys

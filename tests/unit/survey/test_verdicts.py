@@ -1,0 +1,169 @@
+"""What a survey says, prints and leaves, from runs of every kind."""
+
+import math
+import re
+from io import StringIO
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import pytest
+import yaml
+from reperf.cli import main
+from reperf.config import Report, load_report
+from reperf.errors import ReperfError
+from reperf.records.survey_record import SurveyedRun, SurveyRecord
+from reperf.survey.cell_choice import check_ready, choose
+from reperf.survey.shown import show, write_junit, write_page
+from reperf.survey.verdicts import verdicts_of
+from rich.console import Console
+
+from tests.helpers.small_benchmark import SMALL
+
+NODES = ("node1", "node2", "node3", "node4", "node5", "<i>")
+
+
+def surveyed(runs: int = 5) -> SurveyRecord:
+    """node1 is slow, node2 computes otherwise, node3 loses runs, node4's rank 1 is slow."""
+    random = np.random.default_rng(5)
+    found = []
+    for number in range(1, runs + 1):
+        for node in NODES:
+            known = {"node": node, "round": number, "log": f"{node}/{number}.log"}
+            if node == "node3" and number < 3:
+                found.append(SurveyedRun(**known, status="oom", reason="memory is\nfull"))
+                continue
+            slower = random.normal(0, 0.2) + (4 if node == "node1" else 0)
+            alone = 0.1 + 1e-4 * random.normal(0, 1, 4)
+            alone[1] *= 1.02 if node == "node4" else 1
+            more = {"losses": {10: 5.5, 20: 5.4 if node == "node2" else 5.25}, "alone": alone}
+            rate = 100 * math.exp(-slower / 100)
+            found.append(SurveyedRun(**known, status="ok", throughput=rate, **more))
+    return SurveyRecord(
+        cell="small pytorch 1n4g",
+        plan="0" * 64,
+        made="2026-11-27T15:00:00+00:00",
+        margin=1.0,
+        asked=runs,
+        absent={"node9": "Slurm says that it is drained"},
+        runs=tuple(found),
+    )
+
+
+def printed(record: SurveyRecord, **console: object) -> str:
+    stream = StringIO()
+    show(record, verdicts_of(record), Console(file=stream, width=300, **console))
+    return stream.getvalue()
+
+
+def test_each_node_has_its_state_and_what_computes_otherwise_comes_first():
+    verdicts = verdicts_of(surveyed())
+    assert [(one.node, one.state) for one in verdicts.nodes[:4]] == [
+        ("node2", "computes otherwise"),
+        ("node1", "slow"),
+        ("node4", "slow"),
+        ("node9", "no answer"),
+    ]
+    assert {one.state for one in verdicts.nodes[4:]} == {"ok"}
+    (rank,) = next(one for one in verdicts.nodes if one.node == "node4").slow_ranks
+    assert rank.name == "1"
+    content = verdicts.content
+    assert content["nodes"]["node4"]["slow_ranks"] == [1]
+    assert content["nodes"]["node1"]["judgement"] == "slow"
+    assert surveyed().model_copy(update={"verdicts": content}).model_dump_json()
+
+
+def test_lines_say_who_why_and_how_sure_and_what_to_type():
+    first, *lines = printed(surveyed()).splitlines()
+    assert re.fullmatch(
+        r"6 nodes, 5 runs each of small pytorch 1n4g; runs of a node scatter by 0\.\d\d %", first
+    )
+    rows = {line.split("\t")[1]: line for line in lines if "\t" in line}
+    assert rows["node2"].startswith(
+        "computes otherwise\tnode2\tits loss at iteration 20 is 5.4, the others' 5.25, in 5 of 5"
+    )
+    assert re.search(r"its rank 1 takes 2\.\d % longer by itself than the node's", rows["node4"])
+    assert r"2 of 5 runs gave no number, oom: memory is\nfull" in rows["node3"]
+    assert rows["node9"] == "no answer\tnode9\tSlurm says that it is drained"
+    assert lines[-4].startswith("slow: slower than the others' median by more than 1 %; of 100")
+    assert lines[-2:] == [
+        'leave out: cluster: {options: ["--exclude=node2,node1,node4"]}',
+        "drain: scontrol update nodename=node2,node1,node4 state=drain reason='reperf survey'",
+    ]
+
+
+def test_a_terminal_gets_a_table():
+    assert "computes otherwise" in printed(surveyed(), force_terminal=True)
+
+
+def test_junit_and_the_page_hold_every_node_and_run(tmp_path):
+    record = surveyed()
+    verdicts = verdicts_of(record)
+    write_junit(tmp_path / "junit.xml", record, verdicts)
+    suite = ET.parse(tmp_path / "junit.xml").getroot()
+    assert (suite.get("tests"), suite.get("failures")) == ("7", "4")
+    failed = {case.get("name") for case in suite if case.find("failure") is not None}
+    assert failed == {"node1", "node2", "node4", "node9"}
+    write_page(tmp_path / "page.html", record, verdicts)
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("<circle") == 28  # of 30 runs, two gave nothing
+    assert "&lt;i&gt;" in page
+    assert "<i>" not in page
+
+
+def test_runs_that_gave_nothing_are_told_as_that():
+    record = surveyed()
+    nothing = {"throughput": None, "status": "oom", "alone": ()}
+    lost = [run.model_copy(update=nothing) for run in record.runs]
+    verdicts = verdicts_of(record.model_copy(update={"runs": tuple(lost)}))
+    assert {one.state for one in verdicts.nodes} == {"no answer"}
+    assert verdicts.untold == "fewer than two nodes have ended a run; allowed: two or more"
+
+
+def report(**changes: object) -> Report:
+    return load_report(SMALL | changes)
+
+
+def test_the_cell_is_the_largest_of_a_node_and_reads_nothing():
+    plan = choose(report(topologies=["1n1g", "2n2g", "1n2g"]))
+    assert (plan.run.suite, plan.run.topology, plan.run.input) == ("small", "1n2g", "synthetic")
+    assert plan.run.data is None
+    assert choose(report(), reads=True).run.data == "data/embedded/tfrecord"
+    assert choose(report(), "small-synthetic").run.precision == "amp"
+
+
+@pytest.mark.parametrize(
+    ("changes", "suite", "reads", "reason"),
+    [
+        (
+            {},
+            "smal",
+            False,
+            "--suite smal: not in the report; allowed: small, small-synthetic; did",
+        ),
+        ({}, "small-synthetic", True, "--input: suite small-synthetic reads nothing; allowed: a"),
+        ({"topologies": ["2n1g"]}, "small", False, "suite small: no topology has a single node: 2"),
+        ({"systems": ["oneflow"]}, "small-synthetic", False, "oneflow on 1n1g is unsupported: "),
+    ],
+)
+def test_a_cell_that_cannot_be_surveyed_is_refused(changes, suite, reads, reason):
+    with pytest.raises(ReperfError) as refusal:
+        choose(report(**changes), suite, reads=reads)
+    assert reason in str(refusal.value)
+
+
+def test_this_machine_alone_is_refused(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    text = yaml.safe_dump(SMALL | {"topologies": ["1n1g"]})
+    (tmp_path / "small.yaml").write_text(text)
+    assert main(["survey", "--configfile", "small.yaml"]) == 1
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == "reperf: a survey compares nodes, this machine is one; allowed: --profile slurm"
+
+
+def test_a_largest_batch_and_a_build_that_is_not_made_are_refused(tmp_path, monkeypatch):
+    suite = SMALL["suites"][0] | {"batch_size": "largest"}
+    with pytest.raises(ReperfError, match="batch_size: largest; allowed: a number"):
+        choose(report(suites=[suite], memory_limit=10**10))
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ReperfError, match="`snakemake --profile slurm survey` makes it"):
+        check_ready(choose(report()))

@@ -1,0 +1,90 @@
+"""`reperf survey`: which node is slow, and which computes otherwise."""
+
+import argparse
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+from reperf.commands import ask_for_report, count
+from reperf.errors import ReperfError
+
+
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser(
+        "survey",
+        help="train one short cell on every node, and name the slow ones",
+        description="Train one cell of a single node on every node of the cluster, several times, "
+        "and name the nodes that are slow or compute otherwise. Exit status: 0 none is named and "
+        "all answer, 1 otherwise.",
+    )
+    ask_for_report(parser)
+    parser.add_argument("--suite", metavar="NAME", help="whose cell; default: the report's first")
+    parser.add_argument("--runs", type=_runs, default=5, metavar="N", help="a node; default: 5")
+    parser.add_argument(
+        "--margin",
+        type=_margin,
+        default=1.0,
+        metavar="PERCENT",
+        help="by how much a node must be slower to be named; default: 1%%",
+    )
+    parser.add_argument(
+        "--input", action="store_true", help="read what the suite reads; default: nothing"
+    )
+    parser.add_argument(
+        "--at-once", type=count, metavar="N", help="nodes that train at a time; default: all"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit's XML, too")
+    parser.set_defaults(run=run)
+
+
+def _runs(text: str) -> int:
+    if (runs := count(text)) < 2:
+        raise argparse.ArgumentTypeError(
+            "got 1; allowed: 2 or more: one run says nothing of how runs scatter"
+        )
+    return runs
+
+
+def _margin(text: str) -> float:
+    match = re.fullmatch(r"(\d{1,2}(?:\.\d{1,6})?) ?%?", text)
+    if not match or not 0 < float(match[1]) <= 50:
+        raise argparse.ArgumentTypeError(
+            f"got {text!r}; allowed: a percentage above 0% and up to 50%, such as 1%"
+        )
+    return float(match[1])
+
+
+def run(options: argparse.Namespace) -> int:
+    """Survey the nodes, and show what was found.
+
+    Raises:
+        ReperfError: the report is not for a cluster of two nodes or more, or cannot be surveyed.
+    """
+    from reperf.building.work_folder import lock_folder  # noqa: PLC0415 - a second of libraries
+    from reperf.doctor.targets import prepare  # noqa: PLC0415
+    from reperf.survey.campaign import survey  # noqa: PLC0415
+    from reperf.training.slurm import ready_cluster  # noqa: PLC0415
+
+    _, report, _ = prepare(options.profile, options.configfile)
+    if not report.cluster:
+        raise ReperfError("a survey compares nodes, this machine is one; allowed: --profile slurm")
+    lock_folder(".")
+    ready_cluster(report)
+    return survey(
+        report,
+        options.suite,
+        reads=options.input,
+        runs=options.runs,
+        margin=options.margin,
+        at_once=options.at_once,
+        as_json=options.json,
+        junit=options.junit,
+        tell=_tell,
+    )
+
+
+def _tell(line: str) -> None:
+    print(f"{line} ..", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""Which node of a cluster is slow, or computes otherwise: one short cell on every node."""

@@ -1,0 +1,83 @@
+"""What a survey trains on every node: one cell of the report that takes a single node."""
+
+from reperf.builds import build_of, why_build
+from reperf.config import Report, Suite
+from reperf.config.words import LARGEST, topology_shape
+from reperf.data.kind import digest_of_set
+from reperf.errors import ReperfError
+from reperf.nearest import did_you_mean
+from reperf.plans.planning import Plans
+from reperf.plans.run_plan import RunPlan
+
+
+def title_of(plan: RunPlan) -> str:
+    """What is surveyed, as people read it."""
+    run = plan.run
+    return f"{run.suite} {run.entry} {run.topology}, {run.iterations} iterations, {run.input}"
+
+
+def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> RunPlan:
+    """Plan the cell with the most devices of one node, by the suite's first system that can.
+
+    Args:
+        report: with its device decided.
+        suite: its name; None: the first that runs anything.
+        reads: whether to read what the suite reads; else nothing is read, to survey the devices.
+
+    Raises:
+        ReperfError: there is no such suite, or it has no such cell.
+    """
+    chosen = _suite(report, suite)
+    if not reads:
+        chosen = chosen.model_copy(update={"input": "synthetic"})
+    elif chosen.input == "synthetic":
+        raise ReperfError(
+            f"--input: suite {chosen.name} reads nothing; allowed: a suite with another input than "
+            "synthetic"
+        )
+    part = report.alone(chosen.name).model_copy(update={"suites": (chosen,)})
+    cells = [cell for cell in part.cells(chosen) if cell.runs[0].nodes == 1]
+    if not cells:
+        raise ReperfError(
+            f"suite {chosen.name}: no topology has a single node: "
+            f"{', '.join(chosen.topologies_of_runs)}; allowed: one such as 1n8g, or another --suite"
+        )
+    able = [cell for cell in cells if not cell.unsupported]
+    if not able:
+        run = cells[0].runs[0]
+        raise ReperfError(
+            f"suite {chosen.name}: {run.entry} on {run.topology} is unsupported: "
+            f"{cells[0].unsupported}; allowed: another --suite"
+        )
+    run = max((cell.runs[0] for cell in able), key=lambda run: topology_shape(run.topology))
+    if run.batch_size == LARGEST:
+        raise ReperfError(
+            f"suite {chosen.name}: batch_size: {LARGEST}; allowed: a number, or another --suite"
+        )
+    return Plans(part).runs[str(run.folder)]
+
+
+def check_ready(plan: RunPlan) -> None:
+    """Refuse a cell whose framework or records are not there: a survey makes neither.
+
+    Raises:
+        ReperfError: names what is missing.
+    """
+    run = plan.run
+    if why := why_build(build_of(run)):
+        raise ReperfError(f"{why}; `snakemake --profile slurm survey` makes it")
+    if run.data and digest_of_set(run.data) is None:
+        raise ReperfError(f"{run.data}: is not converted; `snakemake --profile slurm` does that")
+
+
+def _suite(report: Report, name: str | None) -> Suite:
+    suites = {suite.name: suite for suite in report.suites if suite.entries}
+    if name is None and suites:
+        return next(iter(suites.values()))
+    if name not in suites:
+        allowed = f"{', '.join(suites) or 'none: the report runs nothing'}"
+        raise ReperfError(
+            f"--suite {name or 'left out'}: not in the report; allowed: {allowed}"
+            f"{did_you_mean(name or '', suites)}"
+        )
+    return suites[name]

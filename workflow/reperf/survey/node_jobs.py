@@ -1,0 +1,157 @@
+"""The runs of a survey: rounds in which every node trains the same plan once, in a job of its own.
+
+A run is a whole job, not one of several trainings in a job: processes, memory and clocks start
+anew, and runs of a node scatter as those of a report do.
+"""
+
+import shlex
+import shutil
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from reperf.config import Report, Window
+from reperf.errors import ReperfError
+from reperf.files import whole_file
+from reperf.layout import PLAN, RUN_LOG, SURVEY_FOLDER
+from reperf.logs.formats import mllog
+from reperf.measuring.found_logs import own_run
+from reperf.measuring.measure import Method
+from reperf.plans.run_plan import RunPlan
+from reperf.records.survey_record import SurveyedRun
+from reperf.text import count
+from reperf.training.slurm import SURVEY_JOB, ask, resources_of_job
+
+_LOOK_SECONDS = 2
+WAIT_SECONDS = 600
+"""How long a node may be busy with other jobs before its run is given up."""
+
+
+def survey_nodes(
+    report: Report,
+    plan: RunPlan,
+    nodes: Sequence[str],
+    *,
+    runs: int,
+    at_once: int | None,
+    tell: Callable[[str], None],
+) -> Iterator[SurveyedRun]:
+    """Train on every node, round after round, each in an order of its own; yields what runs gave.
+
+    The last survey's runs are removed. A node that gives a run up is left out of later rounds.
+
+    Args:
+        runs: rounds, in which each node trains once.
+        at_once: how many nodes train at the same time; None: all.
+        tell: takes a line for whoever waits: what begins.
+
+    Raises:
+        ReperfError: Slurm refuses a job.
+    """
+    shutil.rmtree(SURVEY_FOLDER, ignore_errors=True)
+    options = _options(report, plan)
+    shuffled, left = Random(report.seed), list(nodes)
+    for number in range(1, runs + 1):
+        tell(f"round {number} of {runs} on {count(len(left), 'node')}")
+        order = shuffled.sample(left, len(left))
+        folders = {node: SURVEY_FOLDER / str(number) / node for node in order}
+        for folder in folders.values():
+            with whole_file(folder / PLAN) as stream:
+                stream.write(plan.text)
+        given_up = _run_all(options, folders, at_once or len(order))
+        left = [node for node in left if node not in given_up]
+        for node in sorted(folders, key=nodes.index):
+            yield _result(plan, node, number, folders[node], given_up.get(node, ""))
+
+
+def _options(report: Report, plan: RunPlan) -> list[str]:
+    """What a job asks sbatch for, just as a run of the report does."""
+    asked = resources_of_job(report, [plan], lambda _: plan)
+    names = {
+        "tasks": "ntasks",
+        "cpus_per_task": "cpus-per-task",
+        "runtime": "time",
+        "mem_mb": "mem",
+        "slurm_partition": "partition",
+        "slurm_account": "account",
+    }
+    options = [f"--{names[name]}={value}" for name, value in asked.items() if name in names]
+    return [*options, "--no-requeue", *shlex.split(asked["sbatch_options"])]
+
+
+def _run_all(options: Sequence[str], folders: dict[str, Path], at_once: int) -> dict[str, str]:
+    """Run a job on each node until all have ended.
+
+    Returns:
+        The nodes that ran none, and why: Slurm refuses it, or has not begun it in WAIT_SECONDS.
+    """
+    waiting, jobs, given_up = list(folders), dict[str, str](), dict[str, str]()
+    begun = time.monotonic()
+    try:
+        while waiting or jobs:
+            for node in waiting[: at_once - len(jobs)]:
+                waiting.remove(node)
+                begun = time.monotonic()
+                try:
+                    jobs[_submit(options, node, folders[node])] = node
+                except ReperfError as error:
+                    given_up[node] = str(error)
+            time.sleep(_LOOK_SECONDS)
+            with suppress(ReperfError):  # it is busy: another look follows
+                lines = ask("squeue", f"--name={SURVEY_JOB}", "--me", "--format=%i|%T")
+                states = {job: state for job, state, *_ in lines}
+                if time.monotonic() - begun > WAIT_SECONDS:
+                    idle = [job for job in jobs if states.get(job) == "PENDING"]
+                    given_up |= {jobs[job]: f"no job in {WAIT_SECONDS} s" for job in idle}
+                    cancel(idle)
+                jobs = {job: node for job, node in jobs.items() if job in states}
+    finally:
+        cancel(jobs)
+    return given_up
+
+
+def _submit(options: Sequence[str], node: str, folder: Path) -> str:
+    """Submit a node's job; returns its number."""
+    train = shlex.join([sys.executable, "-m", "reperf.training", "--once", str(folder / PLAN)])
+    where = [f"--nodelist={node}", f"--job-name={SURVEY_JOB}", f"--output={folder}/job.log"]
+    ((job, *_),) = ask("sbatch", "--parsable", *options, *where, f"--wrap=exec {train}")
+    return job.partition(";")[0]
+
+
+def cancel(jobs: Iterable[str]) -> None:
+    """Cancel some jobs, of which any may have ended."""
+    if jobs := list(jobs):
+        ask("scancel", *jobs)
+
+
+def _result(plan: RunPlan, node: str, number: int, folder: Path, given_up: str) -> SurveyedRun:
+    """What a run gave: its throughput by the window rule, and what it computed.
+
+    Args:
+        given_up: why it has not begun; "" if it has.
+    """
+    log = folder / RUN_LOG
+    known: dict[str, Any] = {"node": node, "round": number, "log": str(log)}
+    if given_up:
+        return SurveyedRun(**known, status="failed", reason=given_up)
+    first, last = plan.aside.window
+    method = Method(window=Window(warmup=first, measured=last - first))
+    result = own_run(plan.run, method, plan.digest, log)
+    record, measured = result.record, result.measured
+    if measured.status != "ok":
+        status = record.status if record and record.status != "ok" else measured.status
+        reason = record.reason if record and record.reason else measured.reason
+        return SurveyedRun(**known, status=status, reason=reason)
+    losses, weights = mllog.read_losses(log)
+    return SurveyedRun(
+        **known,
+        status="ok",
+        throughput=measured.throughput,
+        losses=losses,
+        weights=weights,
+        alone=record.rank_seconds_alone if record else (),
+    )
