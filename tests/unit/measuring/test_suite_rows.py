@@ -15,6 +15,7 @@ from reperf.measuring.found_logs import files_of
 from reperf.measuring.suite_rows import check_sources, measure_suite
 from reperf.measuring.summary import summarise
 from reperf.measuring.variants import variant_said
+from reperf.records.run_record import SetRead
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
@@ -296,6 +297,32 @@ def test_repeats_of_a_cell_are_of_one_framework_device_and_data_set(tmp_path, ch
     first, second = rows_of(tmp_path)
     assert (first["status"], second["status"]) == ("ok", "refused")
     assert second["reason"] == reason.format(one=first["log"], other=second["log"])
+
+
+@pytest.mark.parametrize(("second", "refused"), [("a", []), ("b", ["1"])])
+def test_runs_that_read_other_images_under_the_same_name_are_not_compared(
+    tmp_path, monkeypatch, second, refused
+):
+    monkeypatch.chdir(tmp_path)
+    runs, sizes = [], {"a": 256, "b": 255}
+    for repeat, held in ((1, "a"), (2, second)):
+        run = RUN.model_copy(update={"repeat": repeat, "input": "folder", "data": "mine"})
+        read = SetRead(name="mine", counted="images", samples=sizes[held], bytes=9)
+        when = f"2026-11-2{repeat}T00:00:00+00:00"
+        log = step_log(rate=20.0 + repeat)
+        kept_run(run.folder, log, run=run, data_sha256=64 * held, data_set=read, started=when)
+        runs.append(run)
+    suite = Suite.model_validate(
+        SUITE | LIKE_OURS | {"name": "small", "input": "folder", "systems": ["pytorch"]}
+    )
+    rows = measure_suite(suite, runs)
+    assert [str(row["repeat"]) for row in rows if row["status"] == "refused"] == refused
+    if refused:
+        assert rows[0]["reason"] == (
+            "mine held 256 images, SHA-256 aaaaaaaaaaaa when it trained, and 255 images, SHA-256 "
+            f"bbbbbbbbbbbb when {runs[1].log} did: same name, other data; allowed: one set, and "
+            "--forcerun trains on today's"
+        )
 
 
 def test_a_log_of_another_model_than_the_workloads_is_refused(tmp_path):

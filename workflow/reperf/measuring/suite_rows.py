@@ -30,6 +30,7 @@ from reperf.text import natural_sort_key, printable
 from reperf.values import FILLED_IN, NOT_FILLED_IN
 
 Row = dict[str, object]
+_Measured = tuple[Row, RunResult]
 
 SOURCE = "the configuration"
 _OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
@@ -93,10 +94,10 @@ def measure_suite(
     """
     method = Method(window=suite.window, unit=suite.unit)
     plan_of = (plans or {}).get
-    duplicates, rows = DuplicateFinder(), []
-    for run in runs:
-        result = own_run(run, method, plan_of(str(run.folder)))
-        rows.append(_check_not_duplicate(row_of(suite, result), result, duplicates))
+    duplicates = DuplicateFinder()
+    results = [own_run(run, method, plan_of(str(run.folder))) for run in runs]
+    measured = [(row_of(suite, result), result) for result in results]
+    rows = [_check_not_duplicate(*pair, duplicates) for pair in _check_same_images(measured)]
     for source in suite.sources:
         rows += _measure_source(suite, source, duplicates)
     return rows
@@ -117,7 +118,7 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
     cells: dict[tuple[Any, ...], Facts] = defaultdict(Facts)
     repeats: Counter[tuple[Any, ...]] = Counter()
     rows = []
-    for row, result in measured:
+    for row, result in _check_same_images(measured):
         row = _check_same_setup(row, result, cells)  # noqa: PLW2901
         row = _check_not_duplicate(row, result, duplicates)  # noqa: PLW2901
         repeats[_cell(row)] += 1
@@ -125,6 +126,45 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
         if not row["topology"]:
             print(printable(f"{row['log']}: in no cell: {row['reason']}"), file=sys.stderr)
     return rows
+
+
+def _check_same_images(measured: Iterable[_Measured]) -> list[_Measured]:
+    """The rows of a suite, refused where the folder that they read held other images meanwhile.
+
+    What it held when the last run started counts: what is trained now can be a repeat of that.
+    """
+    measured = list(measured)
+    last: dict[str | None, RunRecord] = {}
+    read = [one.record for row, one in measured if row["status"] == "ok" and _reads_folder(one)]
+    for record in sorted(filter(None, read), key=lambda record: record.started):
+        last[record.run.data] = record
+    checked = []
+    for row, result in measured:
+        then, now = result.record, last.get(result.record and result.record.run.data)
+        if row["status"] == "ok" and _reads_folder(result) and then and now:
+            if then.data_sha256 != now.data_sha256:
+                row = _refused(row, _other_images(then, now))  # noqa: PLW2901
+        checked.append((row, result))
+    return checked
+
+
+def _reads_folder(result: RunResult) -> bool:
+    """Whether a run read images as they lie in a folder, and its record says which."""
+    record = result.record
+    return bool(record and record.run.input == "folder" and record.data_sha256)
+
+
+def _other_images(then: RunRecord, now: RunRecord) -> str:
+    """Why a run is no repeat of the last one: in words, the folder and what it held for both."""
+    held = (
+        f"{record.data_set.samples if record.data_set else 'other'} images, "
+        f"SHA-256 {(record.data_sha256 or '')[:12]}"
+        for record in (then, now)
+    )
+    return (
+        f"{then.run.data} held {next(held)} when it trained, and {next(held)} when {now.run.log} "
+        "did: same name, other data; allowed: one set, and --forcerun trains on today's"
+    )
 
 
 def _check_same_setup(row: Row, result: RunResult, cells: Mapping[tuple[Any, ...], Facts]) -> Row:

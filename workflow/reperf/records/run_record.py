@@ -79,12 +79,17 @@ class ComputedIn(BaseModel):
 
 
 class SetRead(BaseModel):
-    """The converted data set that a run read."""
+    """The data set that a run read."""
 
     name: str = Field(description="as the configuration calls it")
     counted: str = Field(description="what its samples are: images, sequences, ...")
     samples: int
-    bytes: int = Field(description="of all its record files")
+    bytes: int = Field(description="of all its record files, or images")
+    times: str = Field(
+        "",
+        description="of a folder of many images: SHA-256 of when each was written, which is no "
+        "part of the digest",
+    )
 
 
 class LastHeard(BaseModel):
@@ -228,9 +233,11 @@ class RunRecord(Sealed):
     )
     slurm_job: str = Field("", description="the number of the job that it ran in; empty: none")
     data_sha256: str | None = Field(
-        None, description="of the data set's manifest; null: synthetic, or a folder without one"
+        None,
+        description="of the data set's manifest, or of the names and sizes of a folder's images, "
+        "with their contents if these have at most 64 MiB; null: synthetic",
     )
-    data_set: SetRead | None = Field(None, description="what that manifest says; null: likewise")
+    data_set: SetRead | None = Field(None, description="what was read; null: likewise")
     git_commit: str | None
     git_dirty: bool | None
     host: Host

@@ -42,7 +42,10 @@ class CellView(Entry):
         """Settings in which its runs differ; if there are any, the runs are not repeats."""
         parts = differing({run.row.key for run in self.runs if run.row.key})
         names = differing_variables(run.record for run in self.runs if run.record)
-        return [part for part in parts if part != VARIABLES or not names] + names
+        sets = (run.record.data_set for run in self.runs if run.record)
+        times = {data.times for data in sets if data}
+        written = ["when the images of their folder were written"] * (len(times) > 1)
+        return [part for part in parts if part != VARIABLES or not names] + names + written
 
     @property
     def stray(self) -> RunView | None:

@@ -611,7 +611,11 @@ def _suite(
 
 def _sets(records: Iterable[RunRecord]) -> dict[str, list[str]]:
     """The data sets that runs have read -> their bytes, which depend on the format."""
-    read = _distinct((record.data_set, record.run.input) for record in records if record.data_set)
+    read = _distinct(
+        (record.data_set.model_copy(update={"times": ""}), record.run.input)
+        for record in records
+        if record.data_set
+    )
     sizes = defaultdict(list)
     for data, form in read:
         name = f"{data.name} ({data.samples:,} {data.counted}"
