@@ -73,6 +73,8 @@ MEASUREMENTS = _FIRST | {
     "matrix_rate": float,
     "stage_memory": str,
     "shared_cpus": int,
+    "throttled": float,
+    "mhz": float,
     "unconfirmed": str,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
@@ -113,7 +115,11 @@ SUMMARY = _FIRST | {
     "stage_memory": str,
     "epoch_seconds": float,
     "shared_cpus": int,
+    "throttled": float,
+    "mhz_min": float,
+    "mhz_max": float,
     "unconfirmed": str,
+    "marks": str,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 

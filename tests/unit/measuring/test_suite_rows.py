@@ -15,7 +15,7 @@ from reperf.measuring.found_logs import files_of
 from reperf.measuring.suite_rows import check_sources, measure_suite
 from reperf.measuring.summary import summarise
 from reperf.measuring.variants import variant_said
-from reperf.records.run_record import SetRead
+from reperf.records.run_record import Load, Power, SetRead
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
@@ -297,6 +297,25 @@ def test_repeats_of_a_cell_are_of_one_framework_device_and_data_set(tmp_path, ch
     first, second = rows_of(tmp_path)
     assert (first["status"], second["status"]) == ("ok", "refused")
     assert second["reason"] == reason.format(one=first["log"], other=second["log"])
+
+
+@pytest.mark.parametrize(
+    ("device", "ends", "throttled", "mhz"),
+    [
+        ("cuda", (20, 120), 0.5, 1410.0),
+        ("cuda", (20, 40), 0.1, None),
+        ("cpu", (20, 120), 0.5, 3100.0),
+    ],
+)
+def test_a_row_says_how_long_anything_held_its_devices_back(tmp_path, device, ends, throttled, mhz):
+    first, last = ends
+    metered = {"mean_watts": 1, "energy_joules": 1, "mean_utilisation_percent": 1}
+    power = Power(**metered, mean_mhz=1410.0, throttled=0.5, first=first, last=last)
+    load = Load(average=1, throttled=0.1, mhz=3100.0)
+    run = RUN.model_copy(update={"device": device})
+    kept_run(tmp_path / "kept" / "1", step_log(), run=run, power=power, load=load)
+    [row] = rows_of(tmp_path / "kept", **LIKE_OURS)
+    assert (row["throttled"], row["mhz"]) == (throttled, mhz)
 
 
 @pytest.mark.parametrize(("second", "refused"), [("a", []), ("b", ["1"])])

@@ -24,7 +24,7 @@ from reperf.measuring.request import NO_LOG, MeasureRequest, RunResult
 from reperf.measuring.variants import facts_of_format, facts_of_system, variant_said
 from reperf.member_names import fault_of_name, shown
 from reperf.records.cell_key import key_of
-from reperf.records.run_record import RunRecord
+from reperf.records.run_record import Power, RunRecord
 from reperf.systems import load_workloads, written_shape
 from reperf.text import natural_sort_key, printable
 from reperf.values import FILLED_IN, NOT_FILLED_IN
@@ -42,7 +42,7 @@ _OF_RECORD = (
     *("hosts", "date", "commit", "key"),
     *("load_before", "load_during", "gpu_processes"),
     *("peak_memory", "peak_memory_is", "joules", "matrix_rate", "stage_memory"),
-    "shared_cpus",
+    *("shared_cpus", "throttled", "mhz"),
 )
 
 
@@ -141,9 +141,9 @@ def _check_same_images(measured: Iterable[_Measured]) -> list[_Measured]:
     checked = []
     for row, result in measured:
         then, now = result.record, last.get(result.record and result.record.run.data)
-        if row["status"] == "ok" and _reads_folder(result) and then and now:
-            if then.data_sha256 != now.data_sha256:
-                row = _refused(row, _other_images(then, now))  # noqa: PLW2901
+        counts = row["status"] == "ok" and _reads_folder(result)
+        if counts and then and now and then.data_sha256 != now.data_sha256:
+            row = _refused(row, _other_images(then, now))  # noqa: PLW2901
         checked.append((row, result))
     return checked
 
@@ -371,6 +371,7 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     if load := record.load:
         row |= {"load_before": load.before, "load_during": load.during}
         row["gpu_processes"] = load.gpu_processes
+    row |= _held_back(record, measured)
     if record.peak_memory_bytes:
         row["peak_memory"] = max(record.peak_memory_bytes)
         row["peak_memory_is"] = record.peak_memory_is
@@ -379,6 +380,15 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
         row["joules"] = _joules(record, measured)
         row["matrix_rate"] = record.matrix_rate
     return row
+
+
+def _held_back(record: RunRecord, measured: Measurement) -> Row:
+    """The most of its time that anything held a run's devices back, and their clock, MHz."""
+    load, power = record.load, _power_of(record, measured)
+    shares = [part.throttled for part in (load, power) if part and part.throttled is not None]
+    on_gpus = record.run.device == "cuda"
+    clock = (power and power.mean_mhz) if on_gpus else (load and load.mhz)
+    return {"throttled": max(shares, default=None), "mhz": clock}
 
 
 def _stage_memory(record: RunRecord) -> str | None:
@@ -393,8 +403,13 @@ def _stage_memory(record: RunRecord) -> str | None:
 
 def _joules(record: RunRecord, measured: Measurement) -> float | None:
     """What all GPUs of a run took in the measured window; None if some of it was not metered."""
+    power = _power_of(record, measured)
+    metered = power and record.nodes and set(record.nodes) <= set(power.nodes)
+    return power.energy_joules if power and metered else None
+
+
+def _power_of(record: RunRecord, measured: Measurement) -> Power | None:
+    """What was metered of a run, if it was in the measured window."""
     power = record.power
-    if power is None or (power.first, power.last) != (measured.first, measured.last):
-        return None
-    metered = record.nodes and set(record.nodes) <= set(power.nodes)
-    return power.energy_joules if metered else None
+    ends = measured.first, measured.last
+    return power if power and (power.first, power.last) == ends else None

@@ -38,6 +38,15 @@ class Power(BaseModel):
     mean_watts: float
     energy_joules: float
     mean_utilisation_percent: float
+    mean_mhz: float | None = Field(None, description="of their multiprocessors' clock")
+    throttled: float | None = Field(
+        None,
+        description="share of the window in which heat, a power brake or the board's hardware held "
+        "a GPU's clock down; null: unknown",
+    )
+    capped: float | None = Field(
+        None, description="likewise, the GPUs' own power limit, at which large ones usually run"
+    )
     nodes: tuple[str, ...] = Field((), description="the metered nodes; empty: the first node")
     first: int | None = Field(
         None, description="iteration whose end begins the window; None: the whole run was metered"
@@ -59,6 +68,19 @@ class Load(BaseModel):
     )
     gpu_processes: int | None = Field(
         None, description="processes that computed on its GPUs right before; null: no GPUs, unknown"
+    )
+    stolen: float | None = Field(
+        None,
+        description="share of its CPUs' time that other guests of the same host took while it ran, "
+        "a part of `during`",
+    )
+    throttled: float | None = Field(
+        None,
+        description="share of that time in which heat, or the CPU quota of a control group, held "
+        "its CPUs back; null: unknown",
+    )
+    mhz: float | None = Field(
+        None, description="of the fastest of its CPUs, mean while it ran; null: Linux does not say"
     )
 
 

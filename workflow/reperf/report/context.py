@@ -24,9 +24,6 @@ from reperf.drawing.labels import (
     unit_of,
 )
 from reperf.drawing.panels import (
-    BESIDE,
-    BOUND_BY_LOADER,
-    UNUSABLE,
     Panel,
     Rival,
     Row,
@@ -38,13 +35,9 @@ from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import LEAST_OVERLAP
-from reperf.measuring.statistics import (
-    WIDE,
-    Ratio,
-    initial_loss_outliers,
-    ratio,
-    repeats_for_interval,
-)
+from reperf.measuring.marks import BESIDE, BOUND_BY_LOADER, THROTTLED, UNUSABLE
+from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
+from reperf.measuring.summary import strays_of
 from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import (
     PublishedTable,
@@ -344,6 +337,7 @@ class Context:
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
         "unusable": UNUSABLE,
+        "throttled": THROTTLED,
         "scattered": WIDE - 1,
         "repeats": repeats_for_interval(),
         "overlap": LEAST_OVERLAP,
@@ -379,6 +373,7 @@ class Context:
         wrong = {
             "shared the machine with other work": "beside",
             "waited for data": "bound_by_loader",
+            "ran throttled": "throttled",
             "scattered": "scattered",
             "started from another loss": "stray",
         }
@@ -424,7 +419,7 @@ class Context:
     def download(self) -> str:
         """The cells as CSV with their marks, in base64."""
         rows = [cell.row._asdict() | {"marks": "; ".join(cell.marks)} for cell in self.cells]
-        return b64encode(table_of(rows, [*SUMMARY, "marks"]).encode()).decode()
+        return b64encode(table_of(rows, SUMMARY).encode()).decode()
 
     @property
     def flops(self) -> dict[str, Flops]:
@@ -546,8 +541,7 @@ def gather(
         archives: the archives of the suites, each with its SHA-256.
     """
     by_log = {("", str(record.run.log)): record for record in records}
-    shared = [suite.name for suite in config.suites if not _reads_images(suite)]
-    usual = initial_loss_outliers(measurements[measurements["suite"].isin(shared)])
+    usual = strays_of(measurements)
     runs = defaultdict(list)
     for row in measurements.itertuples():
         record = by_log.get((row.source, row.log))
