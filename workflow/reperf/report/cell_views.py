@@ -32,11 +32,14 @@ class CellView(Entry):
 
     runs: tuple[RunView, ...]
     published: tuple[Row, ...]
+    slow_nodes: tuple[str, ...] = ()
+    """Those slower than the others on which some of its runs were."""
 
     @property
     def marks(self) -> list[str]:
         """What to know before reading its number, in a few words each; the worst first."""
-        return [STRAY] * bool(self.stray) + super().marks
+        slow = [f"on slow {name}" for name in self.slow_nodes]
+        return [STRAY] * bool(self.stray) + slow + super().marks
 
     @property
     def differs_in(self) -> list[str]:

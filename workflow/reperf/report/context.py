@@ -36,6 +36,7 @@ from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import LEAST_OVERLAP
 from reperf.measuring.marks import BESIDE, BOUND_BY_LOADER, THROTTLED, UNUSABLE
+from reperf.measuring.node_effects import SlowNode, slow_nodes
 from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
 from reperf.measuring.summary import strays_of
 from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
@@ -333,6 +334,8 @@ class Context:
     """The files that hold the numbers."""
     archives: dict[str, str]
     """The archives of the suites, each with its SHA-256."""
+    slow_nodes: tuple[SlowNode, ...] = ()
+    """Those slower than the others, by all runs on single nodes."""
     limits: ClassVar[dict[str, float]] = {
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
@@ -382,6 +385,25 @@ class Context:
             for said, name in wrong.items()
         }
         return {said: number for said, number in counts.items() if number}
+
+    @property
+    def on_slow_nodes(self) -> list[str]:
+        """For each slow node one sentence: by how much, and which medians it moved."""
+        titles = {cell_of(cell.row): (cell.series, cell.row) for cell in self.cells}
+        sentences = []
+        for node in self.slow_nodes:
+            moved = []
+            for cell, median, without in node.moved:
+                series, row = titles[cell]
+                left = "all its runs" if without is None else f"{in_four_digits(without)} without"
+                shown = f"{in_four_digits(median)} {row.unit}, {left}"
+                moved.append(f"{row.suite}: {series} on {row.topology} ({shown})")
+            sentences.append(
+                f"{node.name} is {node.slower:.1f} % slower than the other nodes' median "
+                f"({node.low:.1f} to {node.high:.1f} %, by {count(node.runs, 'run')}), and moves "
+                f"the medians of {'; '.join(moved)}"
+            )
+        return sentences
 
     @property
     def unusable(self) -> list[CellView]:
@@ -542,6 +564,11 @@ def gather(
     """
     by_log = {("", str(record.run.log)): record for record in records}
     usual = strays_of(measurements)
+    slow = slow_nodes(measurements)
+    on_slow = defaultdict(list)
+    for node in slow:
+        for moved in node.moved:
+            on_slow[moved.cell].append(node.name)
     runs = defaultdict(list)
     for row in measurements.itertuples():
         record = by_log.get((row.source, row.log))
@@ -552,7 +579,7 @@ def gather(
         config=config,
         records=tuple(used),
         suites=tuple(
-            _suite(suite, cells, runs, unplaced, published=published)
+            _suite(suite, cells, runs, on_slow, unplaced, published=published)
             for suite, cells, unplaced in (
                 (suite, *(table[table["suite"] == suite.name] for table in (summary, nowhere)))
                 for suite in config.suites
@@ -563,6 +590,7 @@ def gather(
         diagnosis=diagnosis,
         tables=tuple(tables),
         archives=dict(archives or {}),
+        slow_nodes=tuple(slow),
     )
 
 
@@ -570,6 +598,7 @@ def _suite(
     suite: Suite,
     cells: pd.DataFrame,
     runs: Mapping[tuple[str, ...], list[RunView]],
+    on_slow: Mapping[tuple[str, ...], list[str]],
     unplaced: pd.DataFrame,
     *,
     published: bool,
@@ -594,6 +623,7 @@ def _suite(
                 ),
                 runs=tuple(runs[cell_of(row)]),
                 published=tuple(others.get(_published_key(row), ())),
+                slow_nodes=tuple(on_slow.get(cell_of(row), ())),
             )
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
         ),
