@@ -259,7 +259,9 @@ def test_a_node_that_is_slow_is_named_with_the_medians_that_it_moved(big_benchma
     benchmark = big_benchmark.with_runs(hosts=hosts, throughput=slow.where(alone, slow / 2))
     context = benchmark.context
     [sentence] = context.on_slow_nodes
-    assert sentence.startswith("d is 4.9 % slower than the other nodes' median (4.8 to 5.0 %, by 20")
+    assert sentence.startswith(
+        "d is 4.9 % slower than the other nodes' median (4.8 to 5.0 %, by 20"
+    )
     assert "20 runs), and moves the medians of resnet50-fp32: OneFlow on 1n1g (" in sentence
     for page in benchmark.pages:
         assert "by 20 runs), and moves the medians of resnet50-fp32: OneFlow on 1n1g" in page

@@ -60,6 +60,11 @@ CHECKS = (
     Check(
         "clock-set", "The wall clock was set; the clock that cannot jump is taken.", refuses=False
     ),
+    Check(
+        "implied-length",
+        "No line says how many tokens a sample has: it follows from the batch that was given.",
+        refuses=False,
+    ),
     Check("widest", "The window was chosen: the usual one is refused.", refuses=False),
 )
 
