@@ -76,6 +76,7 @@ MEASUREMENTS = _FIRST | {
     "throttled": float,
     "mhz": float,
     "unconfirmed": str,
+    "warnings": str,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
@@ -119,6 +120,7 @@ SUMMARY = _FIRST | {
     "mhz_min": float,
     "mhz_max": float,
     "unconfirmed": str,
+    "warnings": str,
     "marks": str,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""

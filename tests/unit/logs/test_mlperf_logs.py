@@ -322,7 +322,7 @@ def test_blocks_that_count_samples_are_measured_unless_their_starts_say_how_long
 
 
 def test_blocks_that_count_steps_are_measured_without_what_lies_between_a_stop_and_a_start():
-    """As Habana's stable_diffusion of v3.1: 100 batches of 512 in 21.5 s, a checkpoint every 1,000."""
+    """As Habana's stable_diffusion of v3.1: 100 batches in 21.5 s, a checkpoint every 1,000."""
     lines, at = says(global_batch_size=512), 0
     for step in range(0, 2500, 100):
         at += 57_000 if step and not step % 1000 else 10

@@ -25,6 +25,8 @@ ROW |= {"throughput_median": 100.0, "num_nodes": 1, "hosts": "a"}
         ({"waited": 0.051}, ["bound by loader"]),
         ({"hosts": "a b", "num_nodes": 2}, []),
         ({"hosts": "a b"}, ["on several hosts: 2 hosts"]),
+        ({"warnings": "gap, widest"}, ["a gap in the window"]),
+        ({"warnings": "implied-length"}, ["the batch as given"]),
         ({"unconfirmed": "workload"}, ["unconfirmed: workload as the configuration says"]),
     ],
 )

@@ -112,8 +112,8 @@ def check_seen(
         batch, by = facts.need("global_batch"), tellers["global_batch"]
         raise Refused(
             "counts",
-            f"the lines count {seen:.3g} tokens in the window, and a global batch of {batch} by {by} "
-            f"with {length} tokens a sample by {tellers['sample_tokens']} makes {made:.3g}",
+            f"the lines count {seen:.3g} tokens in the window, and a global batch of {batch} by "
+            f"{by} with {length} tokens a sample by {tellers['sample_tokens']} makes {made:.3g}",
         )
 
 

@@ -25,8 +25,14 @@ CLOCKS = 1.05
 NOT_USABLE = "not usable"
 """How the mark of such a cell begins."""
 STRAY = "starts elsewhere"
-NOTES = ("on several hosts", "unconfirmed")
+NOTES = ("on several hosts", "unconfirmed", "clock was set")
 """How marks begin that say what a number is of, and not that it is doubtful."""
+OF_LOGS = {
+    "gap": "a gap in the window",
+    "implied-length": "the batch as given",
+    "clock-set": NOTES[2],
+}
+"""The warnings of logs, see reperf.logs.checks -> the marks of their cells."""
 
 
 def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
@@ -48,6 +54,7 @@ def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
         f"{NOT_USABLE}: {percent(load)} other work": unusable,
         "beside other work": beside and not unusable,
         f"throttled {percent(throttled)} of its time": _above(throttled, THROTTLED),
+        **{mark: code in str(row["warnings"]).split(", ") for code, mark in OF_LOGS.items()},
         f"clocks differ: {slow:.0f} to {fast:.0f} MHz": pd.notna(slow) and fast > CLOCKS * slow,
         "scattered": is_scattered(row),
         "bound by loader": _above(row["waited"], BOUND_BY_LOADER),

@@ -280,6 +280,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         "servers": run.identity["servers"] if run else None,
         **record_columns(result.record, measured),
         "unconfirmed": ", ".join(_unconfirmed(facts)),
+        "warnings": ", ".join(warning.partition(":")[0] for warning in measured.warnings),
     }
 
 

@@ -118,6 +118,7 @@ def _measured(runs: pd.DataFrame) -> dict[str, Any]:
         "gpu_processes": runs["gpu_processes"].max(),
         "shared_cpus": runs["shared_cpus"].max(),
         "unconfirmed": _all_words(runs["unconfirmed"]),
+        "warnings": _all_words(good["warnings"]),
         "throttled": good["throttled"].max(),
         "mhz_min": good["mhz"].min(),
         "mhz_max": good["mhz"].max(),
