@@ -314,7 +314,7 @@ def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
     """
     tried = cells.groupby("series")["status"].transform(lambda all_: (all_ != "unsupported").any())
     cells = cells[tried | ~tried.any()]  # if nothing was tried, the figure shows just that
-    plain = {"runs": [()] * len(cells), "marks": "", "device": ""}
+    plain: dict[str, Any] = {"runs": [()] * len(cells), "marks": "", "device": ""}
     plain |= {"doubtful": False, "scattered": False}
     cells = cells.assign(**{name: plain[name] for name in plain if name not in cells})
     sizes = cells[["num_nodes", "devices_per_node"]].astype(int)

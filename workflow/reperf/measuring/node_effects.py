@@ -111,8 +111,10 @@ def _slow_of(runs: pd.DataFrame, margin: float) -> Iterator[SlowNode]:
     for name, by, error, p in zip(nodes, slower, errors, holm(tails), strict=True):
         own_runs = runs[runs["hosts"] == name]
         if p <= SIGNIFICANCE and len(own_runs) >= FEWEST_RUNS:
-            ends = (100 * (1 - exp(-end)) for end in (by, by - bound * error, by + bound * error))
-            yield SlowNode(name, len(own_runs), *ends, tuple(_moved(runs, name)))
+            found, low, high = (
+                100 * (1 - exp(-end)) for end in (by, by - bound * error, by + bound * error)
+            )
+            yield SlowNode(name, len(own_runs), found, low, high, tuple(_moved(runs, name)))
 
 
 def _moved(runs: pd.DataFrame, name: str) -> Iterator[Moved]:

@@ -239,8 +239,8 @@ def _gaps(window: WindowOfRun) -> Iterator[str]:
     if longest > limit * usual and lost > COARSEST * window.seconds:
         yield (
             f"gap: the iterations {step.start} to {step.stop} take {step.seconds:.4g} s, "
-            f"{longest / usual:.3g} times the usual{said}: the clock was set, or training stood still; "
-            f"without it the window would take {lost / window.seconds:.1%} less"
+            f"{longest / usual:.3g} times the usual{said}: the clock was set, or training stood "
+            f"still; without it the window would take {lost / window.seconds:.1%} less"
         )
 
 

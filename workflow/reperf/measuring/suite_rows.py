@@ -140,7 +140,8 @@ def _check_same_images(measured: Iterable[_Measured]) -> list[_Measured]:
         last[record.run.data] = record
     checked = []
     for row, result in measured:
-        then, now = result.record, last.get(result.record and result.record.run.data)
+        then = result.record
+        now = last.get(then.run.data) if then else None
         counts = row["status"] == "ok" and _reads_folder(result)
         if counts and then and now and then.data_sha256 != now.data_sha256:
             row = _refused(row, _other_images(then, now))  # noqa: PLW2901
