@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reperf.config import Run
-from reperf.drawing.panels import BOUND_BY_LOADER
+from reperf.measuring.marks import BOUND_BY_LOADER
 from reperf.plans.run_plan import plan_run
 from reperf.systems import load_workloads
 from reperf.training.places import ThisMachine

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import simplejpeg
-from reperf.drawing.panels import BOUND_BY_LOADER
+from reperf.measuring.marks import BOUND_BY_LOADER
 
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark
 

@@ -75,7 +75,10 @@ MEASUREMENTS = _FIRST | {
     "slowest_rank": int,
     "slowest_rank_behind": float,
     "shared_cpus": int,
+    "throttled": float,
+    "mhz": float,
     "unconfirmed": str,
+    "warnings": str,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 
@@ -115,7 +118,12 @@ SUMMARY = _FIRST | {
     "stage_memory": str,
     "epoch_seconds": float,
     "shared_cpus": int,
+    "throttled": float,
+    "mhz_min": float,
+    "mhz_max": float,
     "unconfirmed": str,
+    "warnings": str,
+    "marks": str,
 }
 """The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
 

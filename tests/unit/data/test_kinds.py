@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from reperf.config import Data, load_report
 from reperf.data import text_files
-from reperf.data.kind import Manifest, read_of_set
+from reperf.data.kind import Manifest
 from reperf.data.kinds import KINDS
 from reperf.data.pairs import convert as pair_conversion
+from reperf.data.set_read import read_of_set
 from reperf.data.text import corpus
 from reperf.errors import ReperfError
 from reperf.plans.plan_files import SetPlan
@@ -75,7 +76,8 @@ def test_the_manifest_says_what_lies_there(data, name, tmp_path):
     assert getattr(manifest, counted) == samples
     assert manifest.bytes == sum(part.bytes for part in manifest.parts)
     held = {"counted": counted, "samples": samples, "bytes": manifest.bytes}
-    assert read_of_set(str(tmp_path / name)) == {"name": tmp_path.name, **held}
+    digest = sha256((tmp_path / name / "manifest.json").read_bytes()).hexdigest()
+    assert read_of_set(str(tmp_path / name), name) == (digest, {"name": tmp_path.name, **held})
 
 
 @pytest.mark.parametrize(

@@ -138,7 +138,8 @@ def test_a_number_stands_where_its_median_is_and_every_repeat_is_a_dot(cells):
 
 
 def test_a_mark_of_the_page_stands_beside_its_number_and_its_bar_is_pale(cells):
-    figure = throughput(cells.assign(marks=["scattered", *[""] * 6]))
+    doubtful = [True, *[False] * 6]
+    figure = throughput(cells.assign(marks=["scattered", *[""] * 6], doubtful=doubtful))
     assert "10.00 (scattered)" in texts(figure)
     assert [bar.get_alpha() for bar in figure.axes[0].patches] == [1, 0.4]
 

@@ -4,13 +4,11 @@ from collections import namedtuple
 
 import pytest
 from reperf.drawing.panels import Entry, finding, panels
+from reperf.tables import SUMMARY
 
 NAN = float("nan")
-Row = namedtuple(
-    "Row",
-    "topology num_nodes devices_per_node device status unit throughput_median waited load "
-    "gpu_processes speedup speedup_low speedup_high baseline shared_cpus",
-)
+EMPTY = {name: "" if kind is str else NAN for name, kind in SUMMARY.items()}
+Row = namedtuple("Row", EMPTY)
 
 
 def entry(series: str, runs: list[float], devices: int = 8, nodes: int = 1, **changes) -> Entry:
@@ -26,7 +24,7 @@ def entry(series: str, runs: list[float], devices: int = 8, nodes: int = 1, **ch
         "load": 0.0,
         "baseline": "1n1g",
     }
-    return Entry(Row(**dict.fromkeys(Row._fields, NAN) | usual | changes), series, tuple(runs))
+    return Entry(Row(**EMPTY | usual | changes), series, tuple(runs))
 
 
 def seven(median: float) -> list[float]:
@@ -138,16 +136,3 @@ def test_of_a_unit_that_counts_time_the_least_is_the_fastest():
 def test_devices_that_share_cpus_have_a_panel_of_their_own():
     cells = [entry("A", [1.0]), entry("A", [1.0], shared_cpus=2)]
     assert [panel.title for panel in panels(cells)] == ["8 GPUs", "8 devices share 2 CPUs"]
-
-
-@pytest.mark.parametrize(
-    ("load", "marks"),
-    [
-        (0.05, []),
-        (0.051, ["beside other work"]),
-        (0.25, ["beside other work"]),
-        (0.251, ["not usable: 25.1 % other work"]),
-    ],
-)
-def test_other_work_is_a_mark_or_makes_a_number_unusable(load, marks):
-    assert entry("A", [1.0], load=load).marks == marks

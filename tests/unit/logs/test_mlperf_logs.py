@@ -321,6 +321,47 @@ def test_blocks_that_count_samples_are_measured_unless_their_starts_say_how_long
     assert ask(16).status == "refused"
 
 
+def test_blocks_that_count_steps_are_measured_without_what_lies_between_a_stop_and_a_start():
+    """As Habana's stable_diffusion of v3.1: 100 batches in 21.5 s, a checkpoint every 1,000."""
+    lines, at = says(global_batch_size=512), 0
+    for step in range(0, 2500, 100):
+        at += 57_000 if step and not step % 1000 else 10
+        lines.append(event("block_start", "training_step", at, first_epoch_num=0, step_num=step))
+        at += 21_550
+        lines.append(
+            event("block_stop", "training_step", at, first_epoch_num=0, step_num=step + 100)
+        )
+    for step in range(0, 60, 10):
+        lines.append(event("block_start", "validation_step", at + step, step_num=step))
+    lines.append(STOP)
+    without = measure_one(lines, widest=True)
+    assert (without.format, without.first, without.last) == ("mlperf-blocks", 1000, 1900)
+    assert without.throughput == pytest.approx(512 * 100 / 21.56)
+    across = measure_one(lines, ends=(100, 2400))
+    assert across.evaluated == pytest.approx(2 * 57)
+    # The clock stands still while a checkpoint is saved; 10 ms between blocks are training's.
+    assert across.throughput == pytest.approx(512 * 100 / 21.56, rel=1e-3)
+
+
+def test_evaluations_that_count_tokens_are_measured_in_whole_batches():
+    """As Habana's gpt3 of v3.1: 12 batches of 2048 sequences in 490 s, an evaluation of 66 s."""
+    each = 12 * 2048 * 2048
+
+    def ask(tokens: int):
+        lines = says(submission_benchmark="gpt3", global_batch_size=2048, max_sequence_length=2048)
+        for n in range(1, 20):
+            at = 556_000 * n
+            lines.append(event("eval_start", ms=at, epoch_num=tokens * n))
+            lines.append(event("eval_accuracy", 2.7, at + 66_000, epoch_num=tokens * n))
+            lines.append(event("eval_stop", ms=at + 66_000, epoch_num=tokens * n))
+        return measure_one([*lines, STOP], widest=True)
+
+    measured = ask(each)
+    assert (measured.format, measured.first, measured.last) == ("mlperf-evaluations", 24, 228)
+    assert measured.throughput == pytest.approx(12 * 2048 / 490)
+    assert ask(each + 1).status == "refused"
+
+
 class TestTimeToTrain:
     BEGIN = event("run_start", ms=1_500_000_000_000)
     END = event("run_stop", ms=1_500_000_123_456, status="success")

@@ -63,6 +63,7 @@ MEASURED = [
     Log("build-nanogpt", (0, 3), 8.67835, 512, (("global_batch", 512),), tokens=3 * 524288),
     Log("modded-nanogpt-golf", (9650, 9800), 6.571, 512, tokens=150 * 524288, world=8),
     Log("modded-nanogpt-golf-mlx", (20, 50), 12.425, 8, tokens=30 * 8192),
+    Log("modded-nanogpt-speedrun", (20, 120), 278.52, 512, tokens=100 * 524288, world=2),
     Log("megatron-deepspeed", (20, 50), 162.73, 96),
     Log("paddledetection", (20, 120), 235, 8, (("world_size", 1),)),
     Log("paddlerec-batches", (3770, 3800), 964.818, 512, (("world_size", 1),)),
@@ -198,6 +199,48 @@ SPEEDS = "the printed speeds mean "
 )
 def test_a_public_log_that_cannot_be_measured_says_why(log, ends, edits, reason):
     assert measure_one(read(log, edits), ends=ends).reason.startswith(reason)
+
+
+HEADLESS = (("B=32.*\n", ""),)
+
+
+@pytest.mark.parametrize(
+    ("edits", "facts", "said"),
+    [
+        ((), {"global_batch": 32}, "global batch is 512 by the log, 32 by the command line"),
+        (
+            (("B=32 ", "B=16 "),),
+            {},
+            "the lines count 5.24e+07 tokens in the window, and a global batch of 256 by the log "
+            "with 1024 tokens a sample by the log makes 2.62e+07",
+        ),
+        (
+            HEADLESS,
+            {"global_batch": 512},
+            "with a global batch of 512 by the command line, a sample has",
+        ),
+        (
+            HEADLESS,
+            {"global_batch": 32},
+            "with a global batch of 32 by the command line, a sample has 1637",
+        ),
+    ],
+)
+def test_tokens_that_lines_count_are_held_against_the_batch(edits, facts, said):
+    found = measure_one(
+        read("modded-nanogpt-speedrun", edits), ends=(20, 120), facts=tuple(facts.items())
+    )
+    assert said in (found.reason or found.warnings[0])
+    assert (found.status == "ok") == (edits == HEADLESS)
+
+
+def test_a_batch_from_which_the_length_of_a_sample_follows_is_said():
+    """No line denies an eighth of the batch; whoever reads 8,192 tokens for GPT-2 does."""
+    found = measure_one(read("build-nanogpt"), ends=(0, 3), facts=(("global_batch", 64),))
+    assert found.warnings == (
+        "implied-length: the log counts 524288 tokens a step; with a global batch of 64 by the "
+        "command line, a sample has 8192 tokens",
+    )
 
 
 def test_the_clock_of_modded_nanogpt_that_is_set_back_is_not_crossed():

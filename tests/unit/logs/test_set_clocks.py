@@ -1,10 +1,11 @@
 """A wall clock that was set while a run trained, beside a clock that cannot jump."""
 
 import json
+import re
 
 import pytest
 
-from tests.helpers.step_logs import planned_log
+from tests.helpers.step_logs import planned_log, step_log
 from tests.unit.logs.asking import measure_one
 
 MARK = ":::MLLOG "
@@ -52,3 +53,35 @@ def test_a_clock_that_was_set_once_is_not_the_one_that_measures(seconds):
 def test_a_line_whose_time_is_wrong_is_no_clock_that_was_set(lines, clock):
     found = measure_one(moved(1.0, lines, clock), ends=(20, 120) if 5 in lines else (20, 160))
     assert found.code == "two-clocks"
+
+
+def standing(seconds: float, rates: bool, after: int = 80, **log: float) -> list[str]:
+    """A log of one clock that gains so many seconds between two of its lines."""
+    lines = step_log(**log)
+    for place, line in enumerate(lines):
+        step = re.search(r'"iteration": (\d+), "seconds": ([\d.]+)', line)
+        if step and int(step[1]) > after:
+            late = float(step[2]) + seconds
+            line = line.replace(f'"seconds": {step[2]}', f'"seconds": {late:.6f}')  # noqa: PLW2901
+        lines[place] = line if rates else re.sub(r', "throughput": [\d.]+', "", line)
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rates", "warned"),
+    [
+        (0.0, False, ""),
+        (59.0, False, ""),  # not 20 times as long as usual: it may be a checkpoint
+        (62.0, False, "20.4 times the usual: the clock was set, or training stood still"),
+        (0.5, True, ""),  # less than the 1 % that a clock may be off
+        (4.0, True, "2.25 times the usual, and its line prints a speed of 100: the clock was set"),
+    ],
+)
+def test_one_interval_that_is_far_longer_than_the_others_is_said(seconds, rates, warned):
+    log = {"iterations": 600} if rates else {}
+    found = measure_one(standing(seconds, rates, **log), ends=(20, 600) if rates else None)
+    assert found.reason == ""
+    assert ("".join(found.warnings) != "") == bool(warned)
+    if warned:
+        assert found.warnings[0].startswith("gap: the iterations 80 to 100 take ")
+        assert warned in found.warnings[0]

@@ -16,6 +16,7 @@ from reperf.measuring.measure import Measurement
 from reperf.measuring.suite_rows import check_sources, measure_suite, record_columns
 from reperf.measuring.summary import summarise
 from reperf.measuring.variants import variant_said
+from reperf.records.run_record import Load, Power, SetRead
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
@@ -298,6 +299,51 @@ def test_repeats_of_a_cell_are_of_one_framework_device_and_data_set(tmp_path, ch
     first, second = rows_of(tmp_path)
     assert (first["status"], second["status"]) == ("ok", "refused")
     assert second["reason"] == reason.format(one=first["log"], other=second["log"])
+
+
+@pytest.mark.parametrize(
+    ("device", "ends", "throttled", "mhz"),
+    [
+        ("cuda", (20, 120), 0.5, 1410.0),
+        ("cuda", (20, 40), 0.1, None),
+        ("cpu", (20, 120), 0.5, 3100.0),
+    ],
+)
+def test_a_row_says_how_long_anything_held_its_devices_back(tmp_path, device, ends, throttled, mhz):
+    first, last = ends
+    metered = {"mean_watts": 1, "energy_joules": 1, "mean_utilisation_percent": 1}
+    power = Power(**metered, mean_mhz=1410.0, throttled=0.5, first=first, last=last)
+    load = Load(average=1, throttled=0.1, mhz=3100.0)
+    run = RUN.model_copy(update={"device": device})
+    kept_run(tmp_path / "kept" / "1", step_log(), run=run, power=power, load=load)
+    [row] = rows_of(tmp_path / "kept", **LIKE_OURS)
+    assert (row["throttled"], row["mhz"]) == (throttled, mhz)
+
+
+@pytest.mark.parametrize(("second", "refused"), [("a", []), ("b", ["1"])])
+def test_runs_that_read_other_images_under_the_same_name_are_not_compared(
+    tmp_path, monkeypatch, second, refused
+):
+    monkeypatch.chdir(tmp_path)
+    runs, sizes = [], {"a": 256, "b": 255}
+    for repeat, held in ((1, "a"), (2, second)):
+        run = RUN.model_copy(update={"repeat": repeat, "input": "folder", "data": "mine"})
+        read = SetRead(name="mine", counted="images", samples=sizes[held], bytes=9)
+        when = f"2026-11-2{repeat}T00:00:00+00:00"
+        log = step_log(rate=20.0 + repeat)
+        kept_run(run.folder, log, run=run, data_sha256=64 * held, data_set=read, started=when)
+        runs.append(run)
+    suite = Suite.model_validate(
+        SUITE | LIKE_OURS | {"name": "small", "input": "folder", "systems": ["pytorch"]}
+    )
+    rows = measure_suite(suite, runs)
+    assert [str(row["repeat"]) for row in rows if row["status"] == "refused"] == refused
+    if refused:
+        assert rows[0]["reason"] == (
+            "mine held 256 images, SHA-256 aaaaaaaaaaaa when it trained, and 255 images, SHA-256 "
+            f"bbbbbbbbbbbb when {runs[1].log} did: same name, other data; allowed: one set, and "
+            "--forcerun trains on today's"
+        )
 
 
 def test_a_log_of_another_model_than_the_workloads_is_refused(tmp_path):

@@ -1,5 +1,6 @@
 """What the report gathers from records and tables."""
 
+import pandas as pd
 import pytest
 from reperf.config import LogSource, Window
 from reperf.records.run_record import SetRead
@@ -247,3 +248,23 @@ def test_a_cell_is_marked_beyond_the_limit_that_the_page_names(big_benchmark, co
     cell = big_benchmark.with_cells(**plain | columns).context.suites[0].measured[0]
     marks = {"bound": cell.bound_by_loader, "beside": cell.beside, "scattered": cell.scattered}
     assert [mark for mark, holds in marks.items() if holds] == ([marked] if marked else [])
+
+
+def test_a_node_that_is_slow_is_named_with_the_medians_that_it_moved(big_benchmark):
+    """Runs of a cell on four nodes in turn, one of which is 5 % slower."""
+    runs = big_benchmark.measurements
+    hosts = ["abcd"[repeat % 4] for repeat in runs["repeat"]]
+    alone = runs["num_nodes"] == 1
+    slow = runs["throughput"].where(pd.Series(hosts, runs.index) != "d", runs["throughput"] * 0.95)
+    benchmark = big_benchmark.with_runs(hosts=hosts, throughput=slow.where(alone, slow / 2))
+    context = benchmark.context
+    [sentence] = context.on_slow_nodes
+    assert sentence.startswith(
+        "d is 4.9 % slower than the other nodes' median (4.8 to 5.0 %, by 20"
+    )
+    assert "20 runs), and moves the medians of resnet50-fp32: OneFlow on 1n1g (" in sentence
+    for page in benchmark.pages:
+        assert "by 20 runs), and moves the medians of resnet50-fp32: OneFlow on 1n1g" in page
+    marked = {cell.row.num_nodes for cell in context.cells if "on slow d" in cell.marks}
+    assert marked == {1}
+    assert not any("slow node" in page for page in big_benchmark.pages)

@@ -13,7 +13,7 @@ def reading(benchmark: Benchmark, samples: str) -> Benchmark:
     suites = tuple(one.model_copy(update={"input": samples}) for one in benchmark.report.suites)
     report = benchmark.report.model_copy(update={"suites": suites})
     losses = benchmark.measurements["system"].map(LOSSES)
-    return benchmark.but(report=report).with_runs(start_loss=losses)
+    return benchmark.but(report=report).with_runs(start_loss=losses, input=samples)
 
 
 def test_what_else_is_counted_has_a_column_of_its_own(big_benchmark, plain_pages):
@@ -55,6 +55,17 @@ def test_a_cell_beside_other_work_is_marked(big_benchmark, plain_pages):
     assert "1.0 % of the CPUs&#39; time before, 25.0 % of the CPUs&#39; time during" in html
     for text in plain_pages:
         assert text.count("Beside other work: other processes took more than 5 % of the") == 1
+
+
+def test_a_repeat_that_ran_throttled_is_named(big_benchmark, plain_pages):
+    its = big_benchmark.measurements["log"].str.contains("resnet50-fp32/oneflow/1n8g/3/")
+    throttled = big_benchmark.with_runs(throttled=its.map({True: 0.12, False: 0.005}))
+    for text in throttled.pages:
+        assert (
+            "held back OneFlow on 1n8g for more than 1 % of the time in repeat 3 (12.0 %)." in text
+        )
+        assert "1 ran throttled" in text.replace("<b>", "").replace("</b>", "")
+    assert not any("hrottled" in text for text in plain_pages)
 
 
 def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, plain_pages):

@@ -45,6 +45,7 @@ def pages_with(few: Benchmark, text: str) -> tuple[str, str]:
     tables = {
         name: getattr(few, name).assign(
             **{key: text for key, kind in columns.items() if kind is str and key not in KEYS}
+            | {"hosts": "".join(text.split()) or "x"}  # of several, a cell says how many
         )
         for name, columns in (("measurements", MEASUREMENTS), ("summary", SUMMARY))
     }

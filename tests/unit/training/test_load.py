@@ -4,13 +4,16 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import psutil
 import pytest
+from reperf.training import load
 from reperf.training.load import Watch
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass"
+HEAT = "thermal_throttle/core_throttle_total_time_ms"
 KINDS = psutil.cpu_times()._fields
 """What a CPU's line in /proc/stat counts, in its order."""
 
@@ -72,5 +75,53 @@ def test_before_a_run_all_work_is_that_of_others(seen, share, kinds):
 def test_a_kernel_that_does_not_say_leaves_it_open(seen):
     for _ in range(2):
         seen.write_text("") if seen.stat().st_size else seen.unlink()
-        load = Watch((), lambda _: None).load(ours=True)
-        assert (load.before, load.during, load.gpu_processes) == (None, None, None)
+        found = Watch((), lambda _: None).load(ours=True)
+        assert (found.before, found.during, found.gpu_processes) == (None, None, None)
+
+
+CGROUPS = {
+    "0::/slice/job": ("fs/cgroup/slice/cpu.stat", "usage_usec 9\nthrottled_usec {micro}\n"),
+    "1:cpu,cpuacct:/": ("fs/cgroup/cpu/cpu.stat", "nr_periods 1\nthrottled_time {micro}000\n"),
+}
+
+
+@pytest.mark.parametrize("line", CGROUPS)
+def test_the_quota_of_a_control_group_or_of_one_around_it_holds_the_cpus_back(
+    tmp_path, monkeypatch, line
+):
+    name, text = CGROUPS[line]
+    monkeypatch.setattr(load, "SYSTEM", tmp_path)
+    monkeypatch.setattr(load, "SELF", tmp_path / "cgroup")
+    (tmp_path / "cgroup").write_text(f"{line}\n2:memory:/elsewhere\n")
+    (tmp_path / name).parent.mkdir(parents=True)
+    (tmp_path / name).write_text(text.format(micro=0))
+    watch = Watch((), lambda _: None)
+    assert watch.load(ours=True).throttled == 0
+    (tmp_path / name).write_text(text.format(micro=10**12))
+    assert watch.load(ours=True).throttled == 1
+    assert watch.load(ours=False).throttled is None
+
+
+def test_heat_holds_the_cpus_back_and_their_clock_is_sampled(tmp_path, monkeypatch):
+    monkeypatch.setattr(load, "SYSTEM", tmp_path)
+    monkeypatch.setattr(load, "SELF", tmp_path / "none")
+    monkeypatch.setattr(load, "SECONDS_BETWEEN", 0.01)
+    for cpu in os.sched_getaffinity(0):
+        folder = tmp_path / f"devices/system/cpu/cpu{cpu}"
+        for name, text in (("cpufreq/scaling_cur_freq", 2600000 - cpu), (HEAT, 0)):
+            (folder / name).parent.mkdir(parents=True)
+            (folder / name).write_text(f"{text}\n")
+    watch = Watch((), lambda _: None)
+    (folder / HEAT).write_text(f"{10**9}\n")
+    while not watch._clock:
+        time.sleep(0.01)
+    seen = watch.load(ours=True)
+    fastest = 2600 - min(os.sched_getaffinity(0)) / 1000
+    assert (seen.throttled, seen.mhz) == (1, pytest.approx(fastest))
+
+
+def test_what_other_guests_took_is_said_beside_all_other_work(seen):
+    watch = Watch((), lambda _: None)
+    assert watch.load(ours=True).stolen == 0
+    write(seen, user=100, steal=10**6)
+    assert watch.load(ours=True).stolen == 1

@@ -3,6 +3,7 @@
 import json
 import threading
 import time
+from collections import namedtuple
 from pathlib import Path
 
 import pynvml
@@ -21,6 +22,8 @@ from reperf.training.telemetry import (
     readings,
     used_gpus,
 )
+
+Rates = namedtuple("Rates", "gpu")
 
 
 def metered(samples: list[tuple[float, float, float]]) -> Samples:
@@ -84,6 +87,42 @@ def test_the_power_of_nodes_is_their_sum_and_those_without_it_are_not_named():
     assert power.mean_utilisation_percent == pytest.approx(60)
 
 
+@pytest.mark.parametrize(
+    ("kind", "reasons", "held", "capped"),
+    [
+        ("busy", [0, pynvml.nvmlClocksThrottleReasonSwPowerCap], 0.0, 0.5),
+        ("hot", [pynvml.nvmlClocksThrottleReasonHwThermalSlowdown] * 2, 1.0, 0.0),
+        ("split", None, None, None),
+    ],
+)
+def test_what_holds_a_clock_down_is_a_share_of_the_gpus_and_of_the_window(
+    monkeypatch, kind, reasons, held, capped
+):
+    """A power limit alone is usual."""
+
+    def clock(handle: int, _kind: int) -> int:
+        if reasons is None:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return 1410 + 200 * handle
+
+    def why(handle: int) -> int:
+        clock(handle, 0)
+        return reasons[handle]
+
+    monkeypatch.setattr(telemetry, "handle_of", int)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda _: 1000)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetUtilizationRates", lambda _: Rates(90))
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetClockInfo", clock)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetCurrentClocksThrottleReasons", why)
+    reading = telemetry._read(("0", "1"))
+    line = f"node {' '.join(map(str, reading))}".encode()
+    [(_, heard)] = read([line])
+    power = power_of_window({kind: [(0, reading), (9, heard)]}, (2, 4), {2: 1.0, 4: 8.0})
+    assert (power.throttled, power.capped) == (held, capped)
+    assert power.mean_mhz == (None if reasons is None else pytest.approx(1510))
+    assert power.mean_utilisation_percent == pytest.approx(90)
+
+
 def test_lines_of_other_nodes_are_readings_at_the_moment_when_they_arrive():
     found: dict[str, Samples] = {}
     before = time.perf_counter()
@@ -91,7 +130,7 @@ def test_lines_of_other_nodes_are_readings_at_the_moment_when_they_arrive():
     keep(read(said.splitlines(keepends=True)), found)
     ((node, ((first, one), (last, two))),) = found.items()
     assert before <= first <= last <= time.perf_counter()
-    assert (node, one, two) == ("node2", (10.5, 40.0), (20.5, 60.0))
+    assert (node, one[:2], two[:2]) == ("node2", (10.5, 40.0), (20.5, 60.0))
 
 
 def test_a_gpu_that_stops_to_answer_ends_the_readings_and_not_the_run(monkeypatch):

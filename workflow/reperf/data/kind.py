@@ -1,6 +1,5 @@
 """What a kind of data is: the keys of its sets, and what can be done with a set."""
 
-import json
 import os
 from importlib import import_module
 from pathlib import Path
@@ -11,7 +10,6 @@ from pydantic import AfterValidator, Field
 from reperf.data import KIND_NAMES
 from reperf.errors import ReperfError
 from reperf.faults import Model
-from reperf.files import sha256
 from reperf.values import LARGEST_SEED, MOST_PARTS, MOST_PROCESSES, Name, Number
 
 RESERVED = ("measured", "published")
@@ -212,36 +210,3 @@ class Manifest(Model, extra="allow"):
             pydantic.ValidationError: the file is not a manifest.
         """
         return cls.model_validate_json(Path(path).read_bytes())
-
-
-def manifest_of(folder: str | None) -> Path | None:
-    """The manifest of the set in a folder that runs read; None if there is none."""
-    manifest = folder and Path(folder, MANIFEST)
-    return manifest if manifest and manifest.is_file() else None
-
-
-def digest_of_set(folder: str | None) -> str | None:
-    """The SHA-256 of the manifest in a folder that runs read; None if there is none."""
-    manifest = manifest_of(folder)
-    return sha256(manifest) if manifest else None
-
-
-def read_of_set(folder: str | None) -> dict[str, Any] | None:
-    """What a set in a folder that runs read holds, as SetRead of a run's record has it.
-
-    Args:
-        folder: data/<name>/<format>; None: nothing is read.
-
-    Returns:
-        None where no converted set lies there, or one whose parts count nothing.
-    """
-    manifest = manifest_of(folder)
-    content = json.loads(manifest.read_bytes()) if manifest else {}
-    parts = content.get("parts", [])
-    counts = {name for part in parts[:1] for name in part if name not in Part.model_fields}
-    if not manifest or not counts:
-        return None
-    (counted,) = counts
-    samples = sum(part[counted] for part in parts)
-    name = manifest.parents[1].name
-    return {"name": name, "counted": counted, "samples": samples, "bytes": content["bytes"]}

@@ -17,7 +17,8 @@ and, where they are known:
     device             cuda or cpu
     shared_cpus        how many CPUs the devices share; NaN: each has its own
     runs               the throughputs of the repeats
-    marks, scattered   what to know before reading its number; whether it has no speedup
+    marks, doubtful, scattered   what to know before reading its number; whether that is doubtful,
+                       and whether it has no speedup
 
 A function that draws one takes such cells, its title, which says what they show, and its subtitle,
 which says where the numbers are from. Nothing depends on colour alone: bars and plots carry their
@@ -45,9 +46,10 @@ from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from reperf.config import topology_shape
 from reperf.drawing.labels import place_of, repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
-from reperf.drawing.panels import NOT_USABLE, entries_of, finding, panels, topology_in_words
+from reperf.drawing.panels import entries_of, finding, panels, topology_in_words
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES
+from reperf.measuring.marks import NOT_USABLE
 from reperf.printed import ABSENT, in_four_digits, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_measurements, read_summary
@@ -125,6 +127,7 @@ def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None 
         series=_shortened(series_of(cells)),
         runs=[entry.throughputs for entry in entries],
         marks=[", ".join(mark.partition(":")[0] for mark in entry.marks) for entry in entries],
+        doubtful=[entry.doubtful for entry in entries],
         scattered=[entry.scattered for entry in entries],
     )
     if kind == "throughput":
@@ -307,11 +310,12 @@ def _drawable(cells: pd.DataFrame) -> pd.DataFrame:
 
     Adds world_size (number of devices), shared (which CPUs they share, in words), shape (what the
     bars are grouped by) and twin (the position of a series among those of its system); and, where
-    there are none, runs (the throughputs of the repeats), marks and scattered.
+    there are none, runs (the throughputs of the repeats), marks, doubtful and scattered.
     """
     tried = cells.groupby("series")["status"].transform(lambda all_: (all_ != "unsupported").any())
     cells = cells[tried | ~tried.any()]  # if nothing was tried, the figure shows just that
-    plain = {"runs": [()] * len(cells), "marks": "", "scattered": False, "device": ""}
+    plain: dict[str, Any] = {"runs": [()] * len(cells), "marks": "", "device": ""}
+    plain |= {"doubtful": False, "scattered": False}
     cells = cells.assign(**{name: plain[name] for name in plain if name not in cells})
     sizes = cells[["num_nodes", "devices_per_node"]].astype(int)
     world_size = sizes.prod(axis="columns")
@@ -384,7 +388,7 @@ def _draw_bar(axes: Axes, place: int, cell: Any, greatest: float) -> None:  # no
     if pd.isna(value):
         _name_end(axes, 0, place, cell.status, MUTED)
         return
-    pale = 0.4 if cell.marks else 1
+    pale = 0.4 if cell.doubtful else 1
     look = {"facecolor": colour_of(cell.system), "alpha": pale, **_hatch_of(cell)}
     axes.barh(place, value, height=0.74, **look)
     said = [cell.status] * (cell.status != "ok") + [cell.marks] * bool(cell.marks)

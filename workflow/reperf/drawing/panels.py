@@ -13,23 +13,21 @@ from typing import Any, Generic, Literal, TypeVar
 import pandas as pd
 
 from reperf.drawing.labels import series_of
-from reperf.measuring.statistics import WIDE, Ratio, compare, ratio, repeats_to_resolve
+from reperf.measuring.marks import (
+    BESIDE,
+    BOUND_BY_LOADER,
+    UNUSABLE,
+    is_doubtful,
+    is_scattered,
+    marks_of,
+)
+from reperf.measuring.statistics import Ratio, compare, ratio, repeats_to_resolve
 from reperf.printed import ABSENT, in_four_digits, percent, sharing
 from reperf.tables import CELL
 from reperf.text import count
 
 Row = Any
 """A row of a table, as pandas' itertuples gives it."""
-
-BOUND_BY_LOADER = 0.05
-"""The share of its time beyond which a cell that waited for data was bound by its loader."""
-BESIDE = 0.05
-"""The share of the CPUs' time beyond which a cell was measured beside other work."""
-UNUSABLE = 0.25
-"""The share of the CPUs' time beyond which other work leaves a number that nobody can use."""
-
-NOT_USABLE = "not usable"
-"""How the mark of such a cell begins."""
 
 TIMES = 1.5
 """From this ratio on, a lead is said as "1.7 times as fast", below it as "3 % ahead"."""
@@ -70,19 +68,17 @@ class Entry:
     @property
     def scattered(self) -> bool:
         """Whether its repeats, or the baseline's, scatter so much that its speedup says nothing."""
-        row = self.row
-        return bool(pd.notna(row.speedup_low) and row.speedup_high > WIDE * row.speedup_low)
+        return is_scattered(self.row._asdict())
 
     @property
     def marks(self) -> list[str]:
         """What to know before reading its number, in a few words each; the worst first."""
-        marks = {
-            f"{NOT_USABLE}: {percent(self.row.load)} other work": self.unusable,
-            "beside other work": self.beside and not self.unusable,
-            "scattered": self.scattered,
-            "bound by loader": self.bound_by_loader,
-        }
-        return [mark for mark, holds in marks.items() if holds]
+        return marks_of(self.row._asdict())
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether one of them says that the number is doubtful."""
+        return any(map(is_doubtful, self.marks))
 
     def speed_of(self, throughput: float) -> float:
         """A throughput; of a unit that counts time, such as ms/iteration, its inverse."""

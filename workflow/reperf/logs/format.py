@@ -53,7 +53,7 @@ class Record(NamedTuple):
     facts: tuple[Fact, ...] = ()
     """What the line says about its run, such as its batch; all lines of a window must agree."""
     counts: tuple[tuple[str, float], ...] = ()
-    """What all ranks have trained on so far, by its name: samples, tokens; also SKIPPED and WAITED."""
+    """What all ranks have trained on so far, by its name: samples, tokens; also SKIPPED, WAITED, SEEN."""
 
 
 class Estimate(NamedTuple):
@@ -87,6 +87,8 @@ def no_facts(_text: bytes) -> Iterable[Fact]:
 
 SKIPPED = "skipped steps"
 """What a log may count besides samples: the steps that loss scaling skipped so far."""
+SEEN = "tokens, rounded"
+"""Likewise: tokens in three digits. The batch is held against them; no number is made of them."""
 WAITED = "waited"
 """Likewise: for how many seconds the measured rank has waited for its next batch so far."""
 

@@ -4,11 +4,15 @@ from collections.abc import Mapping, Sequence
 
 from reperf.logs.checks import Refused
 from reperf.logs.facts import Facts
-from reperf.logs.format import SKIPPED, WAITED, Record
+from reperf.logs.format import SEEN, SKIPPED, WAITED, Record
 from reperf.systems import load_workloads
 
 ANY = "samples"
 """What a log counts if it does not say samples of what."""
+
+
+SHARE, ROUNDED = 0.01, 0.005
+"""How far rounded counts may be off: by which share of what a window holds, and of each count."""
 
 
 def per_second(count: str) -> str:
@@ -89,6 +93,30 @@ def check_counts(counted: Mapping[str, float], samples: int) -> None:
         )
 
 
+def check_seen(
+    records: Sequence[Record], ends: tuple[int, int], samples: int, facts: Facts
+) -> None:
+    """Check that the tokens that a log's lines count, in few digits, are those of its samples.
+
+    Raises:
+        Refused: they are not, by more than SHARE of them and the rounding of both ends.
+    """
+    known = {one.iteration: dict(one.counts).get(SEEN) for one in records if one.iteration in ends}
+    start, stop = (known.get(end) for end in ends)
+    length = facts.get("sample_tokens")
+    if start is None or stop is None or not length:
+        return
+    seen, made = stop - start, samples * length
+    if abs(seen - made) > SHARE * made + ROUNDED * (start + stop):
+        tellers = facts.tellers()
+        batch, by = facts.need("global_batch"), tellers["global_batch"]
+        raise Refused(
+            "counts",
+            f"the lines count {seen:.3g} tokens in the window, and a global batch of {batch} by "
+            f"{by} with {length} tokens a sample by {tellers['sample_tokens']} makes {made:.3g}",
+        )
+
+
 def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Facts) -> float:
     """What the log counts in the window under a name, such as tokens.
 
@@ -100,7 +128,7 @@ def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Fac
     if count not in counted:
         if count == "tokens" and (tokens := facts.get("sample_tokens")):
             return samples * tokens
-        others = ", ".join(name for name in counted if name != WAITED) or "nothing"
+        others = ", ".join(name for name in counted if name not in (WAITED, SEEN)) or "nothing"
         raise Refused(
             "method", f"the log does not count {count} at the window's ends; it counts {others}"
         )
@@ -111,7 +139,7 @@ def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Fac
 
 def growing(counted: Mapping[str, float]) -> dict[str, float]:
     """The counts of what was trained on in the window."""
-    others = (SKIPPED, WAITED)
+    others = (SKIPPED, WAITED, SEEN)
     return {name: more for name, more in counted.items() if more > 0 and name not in others}
 
 

@@ -5,7 +5,7 @@ run record beside the log says, and the log's own `configuration` event.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import fsum, inf
@@ -37,6 +37,11 @@ OFF_PACE = 1.5
 """How many times as long an iteration of a window may take as most of its lines print, or as short:
 what they print is a mean of a few iterations."""
 FEWEST_PACES = 3
+LONG, DENIED = 20.0, 2.0
+"""How many times as long as the median an interval may be; and where its own line prints a speed
+that would train as many times as much in it."""
+FEWEST_STEPS = 4
+"""Intervals of a window, of which a median is one."""
 BETWEEN_MACHINES = 1.0
 """Seconds by which the wall clock of a run record may differ from that of its log."""
 
@@ -131,7 +136,7 @@ def check_times(window: WindowOfRun) -> tuple[str, ...]:
     warnings = _check_second_clock(window)
     _check_pace(window)
     _check_within_run(window)
-    return warnings
+    return (*warnings, *_gaps(window))
 
 
 def _check_second_clock(window: WindowOfRun) -> tuple[str, ...]:
@@ -209,6 +214,33 @@ def _check_pace(window: WindowOfRun) -> None:
             "pace",
             f"an iteration of the window takes {took:.4g} s by the log's time stamps, and "
             f"{usual:.4g} s by what most of its lines print",
+        )
+
+
+def _gaps(window: WindowOfRun) -> Iterator[str]:
+    """Where a window holds an interval that is far longer than the others: its time may be wrong.
+
+    A clock that was set does this, a checkpoint, or a machine that stood still; a log with one
+    clock cannot say which. Where lines print speeds, a shorter one is enough, if its line's speed
+    cannot be its own.
+    """
+    steps = [step for step in window.steps if step.seconds > 0]
+    if len(steps) < FEWEST_STEPS:
+        return
+    paces = [step.seconds / (step.stop - step.start) for step in steps]
+    usual, longest = median(paces), max(paces)
+    at = paces.index(longest)
+    limit, said = LONG, ""
+    rates = [step.rate * pace for step, pace in zip(steps, paces, strict=True) if step.rate]
+    if len(rates) == len(steps) and (fits := median(rates)) and rates[at] > DENIED * fits:
+        limit, said = DENIED, f", and its line prints a speed of {steps[at].rate:g}"
+    step = steps[at]
+    lost = step.seconds - usual * (step.stop - step.start)
+    if longest > limit * usual and lost > COARSEST * window.seconds:
+        yield (
+            f"gap: the iterations {step.start} to {step.stop} take {step.seconds:.4g} s, "
+            f"{longest / usual:.3g} times the usual{said}: the clock was set, or training stood "
+            f"still; without it the window would take {lost / window.seconds:.1%} less"
         )
 
 

@@ -25,12 +25,13 @@ from reperf.measuring.request import NO_LOG, MeasureRequest, RunResult
 from reperf.measuring.variants import facts_of_format, facts_of_system, variant_said
 from reperf.member_names import fault_of_name, shown
 from reperf.records.cell_key import key_of
-from reperf.records.run_record import RunRecord
+from reperf.records.run_record import Power, RunRecord
 from reperf.systems import load_workloads, written_shape
 from reperf.text import natural_sort_key, printable
 from reperf.values import FILLED_IN, NOT_FILLED_IN
 
 Row = dict[str, object]
+_Measured = tuple[Row, RunResult]
 
 SOURCE = "the configuration"
 _OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
@@ -42,7 +43,7 @@ _OF_RECORD = (
     *("hosts", "date", "commit", "key"),
     *("load_before", "load_during", "gpu_processes"),
     *("peak_memory", "peak_memory_is", "joules", "matrix_rate", "stage_memory"),
-    *("slowest_rank", "slowest_rank_behind", "shared_cpus"),
+    *("slowest_rank", "slowest_rank_behind", "shared_cpus", "throttled", "mhz"),
 )
 
 
@@ -94,10 +95,10 @@ def measure_suite(
     """
     method = Method(window=suite.window, unit=suite.unit)
     plan_of = (plans or {}).get
-    duplicates, rows = DuplicateFinder(), []
-    for run in runs:
-        result = own_run(run, method, plan_of(str(run.folder)))
-        rows.append(_check_not_duplicate(row_of(suite, result), result, duplicates))
+    duplicates = DuplicateFinder()
+    results = [own_run(run, method, plan_of(str(run.folder))) for run in runs]
+    measured = [(row_of(suite, result), result) for result in results]
+    rows = [_check_not_duplicate(*pair, duplicates) for pair in _check_same_images(measured)]
     for source in suite.sources:
         rows += _measure_source(suite, source, duplicates)
     return rows
@@ -118,7 +119,7 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
     cells: dict[tuple[Any, ...], Facts] = defaultdict(Facts)
     repeats: Counter[tuple[Any, ...]] = Counter()
     rows = []
-    for row, result in measured:
+    for row, result in _check_same_images(measured):
         row = _check_same_setup(row, result, cells)  # noqa: PLW2901
         row = _check_not_duplicate(row, result, duplicates)  # noqa: PLW2901
         repeats[_cell(row)] += 1
@@ -126,6 +127,46 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
         if not row["topology"]:
             print(printable(f"{row['log']}: in no cell: {row['reason']}"), file=sys.stderr)
     return rows
+
+
+def _check_same_images(measured: Iterable[_Measured]) -> list[_Measured]:
+    """The rows of a suite, refused where the folder that they read held other images meanwhile.
+
+    What it held when the last run started counts: what is trained now can be a repeat of that.
+    """
+    measured = list(measured)
+    last: dict[str | None, RunRecord] = {}
+    read = [one.record for row, one in measured if row["status"] == "ok" and _reads_folder(one)]
+    for record in sorted(filter(None, read), key=lambda record: record.started):
+        last[record.run.data] = record
+    checked = []
+    for row, result in measured:
+        then = result.record
+        now = last.get(then.run.data) if then else None
+        counts = row["status"] == "ok" and _reads_folder(result)
+        if counts and then and now and then.data_sha256 != now.data_sha256:
+            row = _refused(row, _other_images(then, now))  # noqa: PLW2901
+        checked.append((row, result))
+    return checked
+
+
+def _reads_folder(result: RunResult) -> bool:
+    """Whether a run read images as they lie in a folder, and its record says which."""
+    record = result.record
+    return bool(record and record.run.input == "folder" and record.data_sha256)
+
+
+def _other_images(then: RunRecord, now: RunRecord) -> str:
+    """Why a run is no repeat of the last one: in words, the folder and what it held for both."""
+    held = (
+        f"{record.data_set.samples if record.data_set else 'other'} images, "
+        f"SHA-256 {(record.data_sha256 or '')[:12]}"
+        for record in (then, now)
+    )
+    return (
+        f"{then.run.data} held {next(held)} when it trained, and {next(held)} when {now.run.log} "
+        "did: same name, other data; allowed: one set, and --forcerun trains on today's"
+    )
 
 
 def _check_same_setup(row: Row, result: RunResult, cells: Mapping[tuple[Any, ...], Facts]) -> Row:
@@ -241,6 +282,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         "servers": run.identity["servers"] if run else None,
         **record_columns(result.record, measured),
         "unconfirmed": ", ".join(_unconfirmed(facts)),
+        "warnings": ", ".join(warning.partition(":")[0] for warning in measured.warnings),
     }
 
 
@@ -332,6 +374,7 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     if load := record.load:
         row |= {"load_before": load.before, "load_during": load.during}
         row["gpu_processes"] = load.gpu_processes
+    row |= _held_back(record, measured)
     if record.peak_memory_bytes:
         row["peak_memory"] = max(record.peak_memory_bytes)
         row["peak_memory_is"] = record.peak_memory_is
@@ -347,6 +390,15 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     return row
 
 
+def _held_back(record: RunRecord, measured: Measurement) -> Row:
+    """The most of its time that anything held a run's devices back, and their clock, MHz."""
+    load, power = record.load, _power_of(record, measured)
+    shares = [part.throttled for part in (load, power) if part and part.throttled is not None]
+    on_gpus = record.run.device == "cuda"
+    clock = (power and power.mean_mhz) if on_gpus else (load and load.mhz)
+    return {"throttled": max(shares, default=None), "mhz": clock}
+
+
 def _stage_memory(record: RunRecord) -> str | None:
     """The most memory of a device of each stage, bytes; all share one stage without a pipeline."""
     parallel, taken = record.run.parallel, record.peak_memory_bytes
@@ -359,8 +411,13 @@ def _stage_memory(record: RunRecord) -> str | None:
 
 def _joules(record: RunRecord, measured: Measurement) -> float | None:
     """What all GPUs of a run took in the measured window; None if some of it was not metered."""
+    power = _power_of(record, measured)
+    metered = power and record.nodes and set(record.nodes) <= set(power.nodes)
+    return power.energy_joules if power and metered else None
+
+
+def _power_of(record: RunRecord, measured: Measurement) -> Power | None:
+    """What was metered of a run, if it was in the measured window."""
     power = record.power
-    if power is None or (power.first, power.last) != (measured.first, measured.last):
-        return None
-    metered = record.nodes and set(record.nodes) <= set(power.nodes)
-    return power.energy_joules if metered else None
+    ends = measured.first, measured.last
+    return power if power and (power.first, power.last) == ends else None

@@ -12,7 +12,14 @@ from reperf.config import Cell
 from reperf.errors import ReperfError
 from reperf.measuring import SUMMED
 from reperf.measuring.counts import per_second, unit_of
-from reperf.measuring.statistics import efficiency, speedup, speedup_range, spread
+from reperf.measuring.marks import marks_of
+from reperf.measuring.statistics import (
+    efficiency,
+    initial_loss_outliers,
+    speedup,
+    speedup_range,
+    spread,
+)
 from reperf.systems import load_workloads, read_shape
 from reperf.tables import CELL, SETTING, SUMMARY
 
@@ -42,18 +49,35 @@ def summarise(
     groups = {
         _key(name): runs for name, runs in placed.groupby(list(CELL), sort=False, dropna=False)
     }
-    rows = []
+    rows, others = [], dict(groups)
     for cell in cells:
-        key = _key_in(groups, _identity(cell))
+        key = _key_in(others, _identity(cell))
         if cell.unsupported:
             rows.append(_unsupported(cell, unit))
-        elif key in groups:
-            rows.append(_measured(groups.pop(key)))
+        elif key in others:
+            rows.append(_measured(groups[key]))
+            others.pop(key)
         else:
             raise ReperfError(f"measurements.csv: no run of the cell {'/'.join(filter(None, key))}")
-    rows += map(_measured, groups.values())
+    rows += map(_measured, others.values())
     _add_speedup(rows, baseline)
+    strays = strays_of(measurements)
+    for row in rows:
+        key = _key(row[column] for column in CELL)
+        runs = groups[key].index if key in groups else ()
+        stray = any(run in strays.index for run in runs)
+        row["marks"] = "; ".join(marks_of(row, stray=stray))
     return rows
+
+
+def strays_of(measurements: pd.DataFrame) -> pd.Series:
+    """Which runs start from another loss than most others; see initial_loss_outliers.
+
+    Each system crops real images at random in its own way: runs that read some are left out.
+    """
+    images = [name for name, known in load_workloads().items() if known.data == "images"]
+    cropped = measurements["workload"].isin(images) & (measurements["input"] != "synthetic")
+    return initial_loss_outliers(measurements[~cropped])
 
 
 def _key(values: Iterable[object]) -> tuple[str, ...]:
@@ -94,6 +118,10 @@ def _measured(runs: pd.DataFrame) -> dict[str, Any]:
         "gpu_processes": runs["gpu_processes"].max(),
         "shared_cpus": runs["shared_cpus"].max(),
         "unconfirmed": _all_words(runs["unconfirmed"]),
+        "warnings": _all_words(good["warnings"]),
+        "throttled": good["throttled"].max(),
+        "mhz_min": good["mhz"].min(),
+        "mhz_max": good["mhz"].max(),
     }
     if len(good):
         row |= spread([float(value) for value in good["throughput"]])

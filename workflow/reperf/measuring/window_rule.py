@@ -13,12 +13,13 @@ from typing import Any
 
 from reperf.logs.checks import Refused
 from reperf.logs.facts import Fact, Facts
-from reperf.logs.format import Format, Record
+from reperf.logs.format import SEEN, Format, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.counts import (
     ANY,
     amount_of,
     check_counts,
+    check_seen,
     counted_between,
     growing,
     waited_share,
@@ -116,6 +117,7 @@ def by_window(
         )
     counts = counted_between(records, ends)
     check_counts(counts, samples)
+    check_seen(records, ends, samples, facts)
     amount = samples if count is None else amount_of(counts, count, samples, facts)
     speed = amount / seconds
     if not SLOWEST <= speed <= FASTEST:
@@ -132,8 +134,29 @@ def by_window(
         "evaluated": round(fsum(step.left_out.seconds for step in inside), 6),
         "waited": waited_share(counts, seconds),
         "counted": {ANY: samples} | growing(counts),
-        "warnings": warnings,
+        "warnings": (*warnings, *_implied(facts, counts.get(SEEN), samples)),
     }
+
+
+def _implied(facts: Facts, seen: float | None, samples: int) -> Iterator[str]:
+    """What follows from a batch that a person gives, if no line of the log can contradict it.
+
+    Args:
+        facts: what is known about the run.
+        seen: the tokens that the lines count in the window; None: they count none.
+        samples: of the window.
+    """
+    step, length, tellers = facts.get("step_tokens"), facts.get("sample_tokens"), facts.tellers()
+    if step and " and " in tellers.get("sample_tokens", ""):
+        counted = f"{step} tokens a step"
+    elif seen and not length:
+        counted, length = f"{seen:.3g} tokens in the window", round(seen / samples)
+    else:
+        return
+    yield (
+        f"implied-length: the log counts {counted}; with a global batch of "
+        f"{facts.need('global_batch')} by {tellers['global_batch']}, a sample has {length} tokens"
+    )
 
 
 def _inside(steps: Sequence[Interval], ends: Ends) -> list[Interval]:

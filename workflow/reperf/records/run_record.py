@@ -38,6 +38,15 @@ class Power(BaseModel):
     mean_watts: float
     energy_joules: float
     mean_utilisation_percent: float
+    mean_mhz: float | None = Field(None, description="of their multiprocessors' clock")
+    throttled: float | None = Field(
+        None,
+        description="share of the window in which heat, a power brake or the board's hardware held "
+        "a GPU's clock down; null: unknown",
+    )
+    capped: float | None = Field(
+        None, description="likewise, the GPUs' own power limit, at which large ones usually run"
+    )
     nodes: tuple[str, ...] = Field((), description="the metered nodes; empty: the first node")
     first: int | None = Field(
         None, description="iteration whose end begins the window; None: the whole run was metered"
@@ -60,6 +69,19 @@ class Load(BaseModel):
     gpu_processes: int | None = Field(
         None, description="processes that computed on its GPUs right before; null: no GPUs, unknown"
     )
+    stolen: float | None = Field(
+        None,
+        description="share of its CPUs' time that other guests of the same host took while it ran, "
+        "a part of `during`",
+    )
+    throttled: float | None = Field(
+        None,
+        description="share of that time in which heat, or the CPU quota of a control group, held "
+        "its CPUs back; null: unknown",
+    )
+    mhz: float | None = Field(
+        None, description="of the fastest of its CPUs, mean while it ran; null: Linux does not say"
+    )
 
 
 class ComputedIn(BaseModel):
@@ -79,12 +101,17 @@ class ComputedIn(BaseModel):
 
 
 class SetRead(BaseModel):
-    """The converted data set that a run read."""
+    """The data set that a run read."""
 
     name: str = Field(description="as the configuration calls it")
     counted: str = Field(description="what its samples are: images, sequences, ...")
     samples: int
-    bytes: int = Field(description="of all its record files")
+    bytes: int = Field(description="of all its record files, or images")
+    times: str = Field(
+        "",
+        description="of a folder of many images: SHA-256 of when each was written, which is no "
+        "part of the digest",
+    )
 
 
 class LastHeard(BaseModel):
@@ -228,9 +255,11 @@ class RunRecord(Sealed):
     )
     slurm_job: str = Field("", description="the number of the job that it ran in; empty: none")
     data_sha256: str | None = Field(
-        None, description="of the data set's manifest; null: synthetic, or a folder without one"
+        None,
+        description="of the data set's manifest, or of the names and sizes of a folder's images, "
+        "with their contents if these have at most 64 MiB; null: synthetic",
     )
-    data_set: SetRead | None = Field(None, description="what that manifest says; null: likewise")
+    data_set: SetRead | None = Field(None, description="what was read; null: likewise")
     git_commit: str | None
     git_dirty: bool | None
     host: Host

@@ -5,6 +5,7 @@ from pathlib import PurePath
 
 from reperf.drawing.panels import Entry, Row
 from reperf.layout import RUN_RECORD
+from reperf.measuring.marks import STRAY, THROTTLED
 from reperf.printed import ABSENT
 from reperf.records.cell_key import VARIABLES, differing
 from reperf.records.run_record import RunRecord
@@ -31,18 +32,30 @@ class CellView(Entry):
 
     runs: tuple[RunView, ...]
     published: tuple[Row, ...]
+    slow_nodes: tuple[str, ...] = ()
+    """Those slower than the others on which some of its runs were."""
 
     @property
     def marks(self) -> list[str]:
         """What to know before reading its number, in a few words each; the worst first."""
-        return ["starts elsewhere"] * bool(self.stray) + super().marks
+        slow = [f"on slow {name}" for name in self.slow_nodes]
+        return [STRAY] * bool(self.stray) + slow + super().marks
 
     @property
     def differs_in(self) -> list[str]:
         """Settings in which its runs differ; if there are any, the runs are not repeats."""
         parts = differing({run.row.key for run in self.runs if run.row.key})
         names = differing_variables(run.record for run in self.runs if run.record)
-        return [part for part in parts if part != VARIABLES or not names] + names
+        sets = (run.record.data_set for run in self.runs if run.record)
+        times = {data.times for data in sets if data}
+        written = ["when the images of their folder were written"] * (len(times) > 1)
+        return [part for part in parts if part != VARIABLES or not names] + names + written
+
+    @property
+    def throttled(self) -> list[RunView]:
+        """The runs that counted, and whose devices something held back."""
+        runs = (run for run in self.runs if run.row.status == "ok")
+        return [run for run in runs if run.row.throttled > THROTTLED]  # not a number: unknown
 
     @property
     def stray(self) -> RunView | None:

@@ -24,9 +24,6 @@ from reperf.drawing.labels import (
     unit_of,
 )
 from reperf.drawing.panels import (
-    BESIDE,
-    BOUND_BY_LOADER,
-    UNUSABLE,
     Panel,
     Rival,
     Row,
@@ -38,13 +35,10 @@ from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import LEAST_OVERLAP
-from reperf.measuring.statistics import (
-    WIDE,
-    Ratio,
-    initial_loss_outliers,
-    ratio,
-    repeats_for_interval,
-)
+from reperf.measuring.marks import BESIDE, BOUND_BY_LOADER, THROTTLED, UNUSABLE
+from reperf.measuring.node_effects import SlowNode, slow_nodes
+from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
+from reperf.measuring.summary import strays_of
 from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import (
     PublishedTable,
@@ -340,10 +334,13 @@ class Context:
     """The files that hold the numbers."""
     archives: dict[str, str]
     """The archives of the suites, each with its SHA-256."""
+    slow_nodes: tuple[SlowNode, ...] = ()
+    """Those slower than the others, by all runs on single nodes."""
     limits: ClassVar[dict[str, float]] = {
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
         "unusable": UNUSABLE,
+        "throttled": THROTTLED,
         "scattered": WIDE - 1,
         "repeats": repeats_for_interval(),
         "overlap": LEAST_OVERLAP,
@@ -379,6 +376,7 @@ class Context:
         wrong = {
             "shared the machine with other work": "beside",
             "waited for data": "bound_by_loader",
+            "ran throttled": "throttled",
             "scattered": "scattered",
             "started from another loss": "stray",
         }
@@ -387,6 +385,25 @@ class Context:
             for said, name in wrong.items()
         }
         return {said: number for said, number in counts.items() if number}
+
+    @property
+    def on_slow_nodes(self) -> list[str]:
+        """For each slow node one sentence: by how much, and which medians it moved."""
+        titles = {cell_of(cell.row): (cell.series, cell.row) for cell in self.cells}
+        sentences = []
+        for node in self.slow_nodes:
+            moved = []
+            for cell, median, without in node.moved:
+                series, row = titles[cell]
+                left = "all its runs" if without is None else f"{in_four_digits(without)} without"
+                shown = f"{in_four_digits(median)} {row.unit}, {left}"
+                moved.append(f"{row.suite}: {series} on {row.topology} ({shown})")
+            sentences.append(
+                f"{node.name} is {node.slower:.1f} % slower than the other nodes' median "
+                f"({node.low:.1f} to {node.high:.1f} %, by {count(node.runs, 'run')}), and moves "
+                f"the medians of {'; '.join(moved)}"
+            )
+        return sentences
 
     @property
     def unusable(self) -> list[CellView]:
@@ -424,7 +441,7 @@ class Context:
     def download(self) -> str:
         """The cells as CSV with their marks, in base64."""
         rows = [cell.row._asdict() | {"marks": "; ".join(cell.marks)} for cell in self.cells]
-        return b64encode(table_of(rows, [*SUMMARY, "marks"]).encode()).decode()
+        return b64encode(table_of(rows, SUMMARY).encode()).decode()
 
     @property
     def flops(self) -> dict[str, Flops]:
@@ -546,8 +563,12 @@ def gather(
         archives: the archives of the suites, each with its SHA-256.
     """
     by_log = {("", str(record.run.log)): record for record in records}
-    shared = [suite.name for suite in config.suites if not _reads_images(suite)]
-    usual = initial_loss_outliers(measurements[measurements["suite"].isin(shared)])
+    usual = strays_of(measurements)
+    slow = slow_nodes(measurements)
+    on_slow = defaultdict(list)
+    for node in slow:
+        for moved in node.moved:
+            on_slow[moved.cell].append(node.name)
     runs = defaultdict(list)
     for row in measurements.itertuples():
         record = by_log.get((row.source, row.log))
@@ -558,7 +579,7 @@ def gather(
         config=config,
         records=tuple(used),
         suites=tuple(
-            _suite(suite, cells, runs, unplaced, published=published)
+            _suite(suite, cells, runs, on_slow, unplaced, published=published)
             for suite, cells, unplaced in (
                 (suite, *(table[table["suite"] == suite.name] for table in (summary, nowhere)))
                 for suite in config.suites
@@ -569,6 +590,7 @@ def gather(
         diagnosis=diagnosis,
         tables=tuple(tables),
         archives=dict(archives or {}),
+        slow_nodes=tuple(slow),
     )
 
 
@@ -576,6 +598,7 @@ def _suite(
     suite: Suite,
     cells: pd.DataFrame,
     runs: Mapping[tuple[str, ...], list[RunView]],
+    on_slow: Mapping[tuple[str, ...], list[str]],
     unplaced: pd.DataFrame,
     *,
     published: bool,
@@ -600,6 +623,7 @@ def _suite(
                 ),
                 runs=tuple(runs[cell_of(row)]),
                 published=tuple(others.get(_published_key(row), ())),
+                slow_nodes=tuple(on_slow.get(cell_of(row), ())),
             )
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
         ),
@@ -611,7 +635,11 @@ def _suite(
 
 def _sets(records: Iterable[RunRecord]) -> dict[str, list[str]]:
     """The data sets that runs have read -> their bytes, which depend on the format."""
-    read = _distinct((record.data_set, record.run.input) for record in records if record.data_set)
+    read = _distinct(
+        (record.data_set.model_copy(update={"times": ""}), record.run.input)
+        for record in records
+        if record.data_set
+    )
     sizes = defaultdict(list)
     for data, form in read:
         name = f"{data.name} ({data.samples:,} {data.counted}"

@@ -1,4 +1,4 @@
-"""Power and utilisation of the GPUs while a run trains, through NVML.
+"""Power, utilisation and clock of the GPUs while a run trains, through NVML.
 
 The run's first node meters its own GPUs. On every other node this module is a program that prints
 what its GPUs report. The first node notes when each line arrives, so the nodes' clocks need not
@@ -11,8 +11,10 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from math import isnan, nan
+from statistics import fmean
 from typing import Any, NamedTuple
 
 import pynvml
@@ -22,7 +24,14 @@ from reperf.records.run_record import Power
 
 _SAMPLE_SECONDS = 0.5
 _SECONDS_TO_END = 5.0
-_FIELDS = ("mean_watts", "energy_joules", "mean_utilisation_percent")
+_MEANS = ("mean_utilisation_percent", "mean_mhz", "throttled", "capped")
+_HELD = (
+    pynvml.nvmlClocksThrottleReasonHwSlowdown
+    | pynvml.nvmlClocksThrottleReasonSwThermalSlowdown
+    | pynvml.nvmlClocksThrottleReasonHwThermalSlowdown
+    | pynvml.nvmlClocksThrottleReasonHwPowerBrakeSlowdown
+)
+_CAPPED = pynvml.nvmlClocksThrottleReasonSwPowerCap
 
 
 class Reading(NamedTuple):
@@ -32,14 +41,20 @@ class Reading(NamedTuple):
     """Energy used since some moment in the past."""
     percent: float
     """How busy they are, on average."""
+    mhz: float = nan
+    """Their multiprocessors' clock, on average; not a number: the driver does not say."""
+    throttled: float = nan
+    """The share of them that are held back by more than their own power limit; likewise."""
+    capped: float = nan
+    """The share of them that are at their power limit; likewise."""
 
 
 Samples = list[tuple[float, Reading]]
 """A node's readings, each with its time in seconds, by the clock that the step log uses."""
 
 
-def power_between(samples: Samples, begin: float, end: float) -> dict[str, float] | None:
-    """The mean power, the energy and the mean utilisation of a node between two times.
+def power_between(samples: Samples, begin: float, end: float) -> dict[str, float | None] | None:
+    """The mean power, the energy and the means of the other readings of a node between two times.
 
     Returns:
         The fields of Power; None if the samples do not cover all of that time.
@@ -48,14 +63,18 @@ def power_between(samples: Samples, begin: float, end: float) -> dict[str, float
 
     if not samples:
         return None
-    times, joules, percent = np.array([(at, *reading) for at, reading in samples]).T
+    times, joules, *others = np.array([(at, *reading) for at, reading in samples]).T
     if not times[0] <= begin < end <= times[-1]:
         return None
     energy = np.interp(end, times, joules) - np.interp(begin, times, joules)
     inside = times[(begin < times) & (times < end)]
     at = np.array([begin, *inside, end])
-    busy = np.trapezoid(np.interp(at, times, percent), at) / (end - begin)
-    return dict(zip(_FIELDS, map(float, (energy / (end - begin), energy, busy)), strict=True))
+    means = (np.trapezoid(np.interp(at, times, each), at) / (end - begin) for each in others)
+    known = {
+        name: None if np.isnan(mean) else float(mean)
+        for name, mean in zip(_MEANS, means, strict=True)
+    }
+    return {"mean_watts": float(energy / (end - begin)), "energy_joules": float(energy), **known}
 
 
 @contextmanager
@@ -171,8 +190,12 @@ def power_of_window(
     covered = {node: power for node, power in powers.items() if power}
     if not covered:
         return None
-    total = {name: sum(power[name] for power in covered.values()) for name in _FIELDS}
-    total["mean_utilisation_percent"] /= len(covered)
+    total: dict[str, Any] = {}
+    for name in next(iter(covered.values())):
+        each = [power[name] for power in covered.values()]
+        known = [value for value in each if value is not None]
+        share = len(each) if name in _MEANS else 1
+        total[name] = sum(known) / share if len(known) == len(each) else None
     return Power(**total, nodes=tuple(covered), first=first, last=last)
 
 
@@ -180,7 +203,25 @@ def _read(used: Sequence[str]) -> Reading:
     handles = [handle_of(name) for name in used]
     joules = sum(map(pynvml.nvmlDeviceGetTotalEnergyConsumption, handles)) / 1000
     busy = [pynvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in handles]
-    return Reading(joules, sum(busy) / len(busy))
+    clocks = [
+        _known(pynvml.nvmlDeviceGetClockInfo, handle, pynvml.NVML_CLOCK_SM) for handle in handles
+    ]
+    reasons = [
+        _known(pynvml.nvmlDeviceGetCurrentClocksThrottleReasons, handle) for handle in handles
+    ]
+    held, capped = (
+        fmean(nan if isnan(each) else bool(int(each) & mask) for each in reasons)
+        for mask in (_HELD, _CAPPED)
+    )
+    return Reading(joules, fmean(busy), fmean(clocks), held, capped)
+
+
+def _known(ask: Callable[..., int], *of: object) -> float:
+    """What NVML answers; not a number where it does not say, as for a part of a split GPU."""
+    try:
+        return ask(*of)
+    except pynvml.NVMLError:
+        return nan
 
 
 def handle_of(name: str) -> Any:  # noqa: ANN401 - NVML's own

@@ -16,7 +16,7 @@ from trainers.contract.waiting import OR, QUIET
 from reperf.builds import build_of, read_environment
 from reperf.builds.fitness import why_not_compiled, why_unfit
 from reperf.config import Run
-from reperf.data.kind import digest_of_set, read_of_set
+from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.layout import RUN_LOG, RUN_RECORD
@@ -174,6 +174,7 @@ def try_once(
     log.touch()
     start = start_of(plan, place, plan.program)
     commit, dirty = checked_out_commit(ROOT)
+    data_sha256, data_set = read_of_set(run.data, run.input)
     started = datetime.now(UTC)
     # Written now, in case nobody lives to record how the run ended, and again at the end.
     record = RunRecord(
@@ -191,8 +192,8 @@ def try_once(
         trainer=plan.trainer,
         cluster=place.cluster,
         slurm_job=place.job,
-        data_sha256=digest_of_set(run.data),
-        data_set=read_of_set(run.data),
+        data_sha256=data_sha256,
+        data_set=data_set,
         git_commit=commit,
         git_dirty=dirty,
         host=describe_host(),

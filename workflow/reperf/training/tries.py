@@ -8,7 +8,7 @@ from pathlib import Path
 from reperf.building.work_folder import CALL
 from reperf.builds import build_of
 from reperf.builds.build import digest_now
-from reperf.data.kind import digest_of_set
+from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file
 from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD, TRIES
@@ -75,7 +75,7 @@ def _is_of(record: RunRecord, plan: RunPlan, batch_size: int | None) -> bool:
     image = record.environment.image
     now = {
         image and image.digest: digest_now(build_of(plan.run)),
-        record.data_sha256: digest_of_set(plan.run.data),
+        record.data_sha256: read_of_set(plan.run.data, plan.run.input)[0],
     }
     return (
         record.plan == plan.digest

@@ -6,8 +6,17 @@ from collections.abc import Iterator
 from math import prod
 
 from reperf.logs.clock import TRAINED, tick
-from reperf.logs.facts import Fact
-from reperf.logs.format import Format, Prints, Read, Record, beyond, durations_since, facts_by
+from reperf.logs.facts import Fact, FactName
+from reperf.logs.format import (
+    SEEN,
+    Format,
+    Prints,
+    Read,
+    Record,
+    beyond,
+    durations_since,
+    facts_by,
+)
 
 _COUNT = rb"(\d[\d,]{0,18})"
 
@@ -147,6 +156,7 @@ def _unvalidated(_format: Format) -> Read:
             tick=0.001,
             text=match[0],
             fault=beyond(step, match["total"]) or _by_mean(step, match),
+            counts=((SEEN, float(match["seen"])),) if match["seen"] else (),
         )
 
     return read
@@ -164,17 +174,26 @@ _SCHEDULED = re.compile(
 )
 
 
+_SPEEDRUN = re.compile(
+    rb"\bB=(\d{1,6}) T=(\d{1,7}) ddp_world_size=(\d{1,6}) (?:grad_accum|train_accumulation)_steps=(\d{1,6})\s"
+)
+
+
 def _golf(head: bytes) -> Iterator[Fact]:
     """The batch of parameter-golf, unless a fork says that its sequences or batches change."""
     if b"train_batch_tokens:" in head and not _SCHEDULED.search(head):
         yield from _GOLF(head)
+    names: tuple[FactName, ...] = ("batch_size", "sample_tokens", "world_size", "accumulation")
+    for match in _SPEEDRUN.finditer(head):
+        yield from zip(names, map(int, match.groups()), strict=True)
 
 
 MODDED_NANOGPT = Format(
     name="modded-nanogpt",
     marker=b" train_time:",
     pattern=r"\bstep:{ITERATION}/{TOTAL} (?:(?P<validated>val_loss:){NUMBER} (?:val_[a-z]{1,20}_loss:{NUMBER} )*|train_loss:{NUMBER} )?"
-    r"train_time:(?P<time>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:(?:(?P<average>\d{1,9}(?:\.\d{1,6})?)ms|{NUMBER}){END}",
+    r"train_time:(?P<time>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:(?:(?P<average>\d{1,9}(?:\.\d{1,6})?)ms|{NUMBER})"
+    r"(?: tokens_seen:(?P<seen>\d\.\d{2}e\+\d{2}))?{END}",
     clock=TRAINED,
     remembering=_unvalidated,
     facts=_golf,
@@ -193,9 +212,15 @@ batch is in none. OpenAI's parameter-golf prints it, in tokens, with the length 
     train_batch_tokens:524288 train_seq_len:1024 iterations:20000 warmup_steps:20 max_wallclock_seconds:600.000
     step:9650/20000 train_loss:2.0183 train_time:419932ms step_avg:43.52ms
 
+So does nanogpt-speedrun, whose lines count the tokens, in three digits: the batch must make as many.
+
+    B=32 T=1024 ddp_world_size=2 grad_accum_steps=8 tokens_per_fwdbwd=524288 args.batch_size=512
+    step:20/9664 train_loss:8.6986 train_time:27144ms step_avg:2714.35ms tokens_seen:1.05e+07 tokens/sec:3.86e+05
+
 Source: github.com/KellerJordan/modded-nanogpt, train_gpt.py and the logs under records;
 github.com/openai/parameter-golf, train_gpt.py, train_gpt_mlx.py, and
-records/track_10min_16mb/2026-03-17_NaiveBaseline/train.log.
+records/track_10min_16mb/2026-03-17_NaiveBaseline/train.log;
+github.com/tyler-romero/nanogpt-speedrun, src/train_gpt2.py and logs.
 """
 
 BUILD_NANOGPT = Format(

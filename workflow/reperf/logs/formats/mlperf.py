@@ -9,7 +9,7 @@ v5.1, hpc_results_v1.0 and v2.0.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from math import fsum, inf
+from math import fsum, inf, isnan, nan
 from typing import Any, NamedTuple
 
 from reperf.logs.clock import MILLISECONDS
@@ -39,6 +39,8 @@ _IN_PASSES = ("resnet", "ssd", "retinanet", "unet3d", "maskrcnn", "rnnt", "cosmo
 dlrm call an epoch are samples, tokens or anything else."""
 _MOST_EPOCHS = 10_000
 """Higher counts are of samples, as unet3d's since v4.0."""
+_PAUSE = 1.0
+"""Seconds between two blocks from which on the program did something else, such as save a checkpoint."""
 _STARTS = {"block_start": "first_epoch_num", "epoch_start": "epoch_num"}
 
 
@@ -48,6 +50,8 @@ class _Event(NamedTuple):
     """Of `tracked_stats` always a dictionary."""
     metadata: Mapping[str, Any]
     rank: tuple[int, ...]
+    time: float
+    """In seconds; not a number: it has none."""
 
 
 class _Log:
@@ -55,6 +59,8 @@ class _Log:
 
     def __init__(self) -> None:
         self.batch = 0
+        self.tokens = 0
+        """Of a sample; 0: nothing says it."""
         self.benchmark: object = None
         self.ranks: dict[tuple[int, ...], Any] = {}
         """What a kind remembers of each rank; forgotten where a run begins."""
@@ -65,6 +71,8 @@ class _Log:
         """Take what any kind needs to know."""
         if event.key == "global_batch_size" and is_whole(event.value) and event.value >= 1:
             self.batch = event.value
+        elif event.key == "max_sequence_length" and is_whole(event.value):
+            self.tokens = event.value
         elif event.key == "submission_benchmark":
             self.benchmark = event.value
         elif event.key == "throughput" and is_number(event.value):
@@ -73,8 +81,9 @@ class _Log:
             self.ranks.clear()
 
 
-Counted = tuple[int, float | None]
-"""The iteration that an event counts, and the speed that is printed with it."""
+Counted = tuple[int, float | None] | tuple[int, float | None, float]
+"""The iteration that an event counts, the speed that is printed with it, and for how many seconds the
+program stamps that it did not train before it."""
 
 
 def _tracked(_log: _Log, event: _Event) -> Counted | None:
@@ -108,6 +117,9 @@ def _timed_steps(log: _Log, event: _Event) -> Counted | None:
 
 
 def _blocks(log: _Log, event: _Event) -> Counted | None:
+    step = event.metadata.get("step_num")
+    if is_whole(step) and event.value == "training_step":
+        return _steps_of_blocks(log, event, step)
     # Some programs count at a start how long the block will be, and some a stop's start.
     samples = event.metadata.get("samples_count")
     if not is_whole(samples) or samples < log.ranks.get(event.rank, 0):
@@ -118,8 +130,21 @@ def _blocks(log: _Log, event: _Event) -> Counted | None:
     return samples // log.batch, None
 
 
+def _steps_of_blocks(log: _Log, event: _Event, step: int) -> Counted | None:
+    """A block's start; what the program does between a stop and the next start is no training."""
+    if event.key == "block_stop":
+        log.ranks[event.rank] = step, event.time
+        return None
+    stopped, time = log.ranks.pop(event.rank, (None, 0.0))
+    paused = event.time - time if stopped == step else 0.0
+    return step, None, paused if paused > _PAUSE else 0.0
+
+
 def _evaluations(log: _Log, event: _Event) -> Counted | None:
     samples, step = event.metadata.get("epoch_num"), event.metadata.get("step_num")
+    if event.key == "eval_stop" and log.benchmark == "gpt3" and is_whole(samples):
+        step, rest = divmod(samples, log.batch * log.tokens or samples + 1)  # it counts tokens
+        return None if rest else (step, None)
     if event.key == "eval_start":
         counts = is_whole(samples) and is_whole(step) and samples == step * log.batch > 0
         log.ranks[event.rank] = (samples, step) if counts else None
@@ -219,18 +244,22 @@ def _format(
             if not keys and (parsed.get("key") != "tracked_stats" or not isinstance(value, dict)):
                 return None
             metadata = metadata if isinstance(metadata, dict) else {}
-            event = _Event(parsed.get("key"), value, metadata, rank)
+            seconds = time / 1000 if is_number(time) else nan
+            event = _Event(parsed.get("key"), value, metadata, rank, seconds)
             log.take(event)
             counted = count(log, event)
-            if counted is None or not is_number(time):
+            if counted is None or isnan(seconds):
                 return None
+            iteration, rate, *paused = counted
             so_far = metadata.get(samples)
             return Record(
-                counted[0],
+                iteration,
                 rank=rank,
-                time=time / 1000,
+                time=seconds,
                 tick=0.001,
-                rate=counted[1],
+                rate=rate,
+                evaluated=sum(paused),
+                evaluations=sum(map(bool, paused)),
                 text=match[0],
                 counts=(("samples", so_far),) if is_number(so_far) else (),
             )
@@ -268,7 +297,7 @@ TRACKED = _format(
 BLOCKS = _format(
     "mlperf-blocks",
     _blocks,
-    r'global_batch_size"|[a-z_]{1,40}"[^\r\n]{0,2000}?"samples_count"',
+    r'global_batch_size"|[a-z_]{1,40}"[^\r\n]{0,2000}?"(?:samples_count|step_num)"',
     samples="samples_count",
     evaluates=rb'"key": ?"eval_accuracy"',
     precedence=4,
@@ -277,21 +306,23 @@ BLOCKS = _format(
 
     :::MLLOG {"time_ms": 1715335350757, "event_type": "INTERVAL_START", "key": "block_start", "value": "training_step", "metadata": {"samples_count": 51200, ..}}
 
-An iteration is a batch, whose size another event gives before.
+An iteration is a batch, whose size another event gives before. Habana's of v3.1 counts steps, as
+`step_num`, and saves a checkpoint between some blocks: where more than a second lies between a stop and
+the next start, it is left out, as an evaluation is.
 """
 
 EVALUATIONS = _format(
     "mlperf-evaluations",
     _evaluations,
-    'global_batch_size"|eval_start"|eval_accuracy"',
-    samples="epoch_num",
+    'global_batch_size"|max_sequence_length"|submission_benchmark"|eval_start"|eval_accuracy"|eval_stop"',
     precedence=5,
 )
-"""v5.0, tinycorp's bert: nothing but evaluations is stamped.
+"""v5.0, tinycorp's bert, and v3.1, Habana's gpt3: nothing but evaluations is stamped.
 
     :::MLLOG {"time_ms": 1745545498684, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", "value": 0.41, "metadata": {"epoch_num": 299904, ..}}
 
-What is called an epoch counts samples: it is read where it is as many steps of the global batch.
+What is called an epoch counts samples: it is read where it is as many steps of the global batch. Of gpt3
+it counts tokens, of which whole batches are read.
 """
 
 LOSSES = _format(

@@ -1,0 +1,79 @@
+"""What to know before reading a cell's number, in a few words each: from its row alone.
+
+summary.csv, the page, the figures and the tables for papers take their marks from here.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pandas as pd
+
+from reperf.measuring.statistics import WIDE
+from reperf.printed import percent
+
+BOUND_BY_LOADER = 0.05
+"""The share of its time beyond which a cell that waited for data was bound by its loader."""
+BESIDE = 0.05
+"""The share of the CPUs' time beyond which a cell was measured beside other work."""
+UNUSABLE = 0.25
+"""The share of the CPUs' time beyond which other work leaves a number that nobody can use."""
+THROTTLED = 0.01
+"""The share of a run's time beyond which it ran throttled."""
+CLOCKS = 1.05
+"""The greatest clock of a cell's runs over the least beyond which they are said to differ."""
+
+NOT_USABLE = "not usable"
+"""How the mark of such a cell begins."""
+STRAY = "starts elsewhere"
+NOTES = ("on several hosts", "unconfirmed", "clock was set")
+"""How marks begin that say what a number is of, and not that it is doubtful."""
+OF_LOGS = {
+    "gap": "a gap in the window",
+    "implied-length": "the batch as given",
+    "clock-set": NOTES[2],
+}
+"""The warnings of logs, see reperf.logs.checks -> the marks of their cells."""
+
+
+def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
+    """The marks of a row of summary.csv, the worst first; none where nothing was measured.
+
+    Args:
+        row: by its columns.
+        stray: whether a run of the cell started from another loss than most others.
+    """
+    if pd.isna(row["throughput_median"]):
+        return [STRAY] * stray
+    load, throttled = row["load"], row["throttled"]
+    unusable = _above(load, UNUSABLE)
+    beside = _above(load, BESIDE) or _above(row["gpu_processes"], 0)
+    slow, fast = row["mhz_min"], row["mhz_max"]
+    hosts = len(str(row["hosts"] or "").split())
+    marks = {
+        STRAY: stray,
+        f"{NOT_USABLE}: {percent(load)} other work": unusable,
+        "beside other work": beside and not unusable,
+        f"throttled {percent(throttled)} of its time": _above(throttled, THROTTLED),
+        **{mark: code in str(row["warnings"]).split(", ") for code, mark in OF_LOGS.items()},
+        f"clocks differ: {slow:.0f} to {fast:.0f} MHz": pd.notna(slow) and fast > CLOCKS * slow,
+        "scattered": is_scattered(row),
+        "bound by loader": _above(row["waited"], BOUND_BY_LOADER),
+        f"{NOTES[0]}: {hosts} hosts": pd.notna(row["num_nodes"]) and hosts > row["num_nodes"],
+        f"{NOTES[1]}: {row['unconfirmed']} as the configuration says": bool(row["unconfirmed"]),
+    }
+    return [mark for mark, holds in marks.items() if holds]
+
+
+def is_scattered(row: Mapping[str, Any]) -> bool:
+    """Whether a cell's repeats, or the baseline's, scatter so that its speedup says nothing."""
+    low, high = row["speedup_low"], row["speedup_high"]
+    return bool(pd.notna(low) and high > WIDE * low)
+
+
+def is_doubtful(mark: str) -> bool:
+    """Whether a mark says that a number is doubtful, and not what it is of."""
+    return not mark.startswith(NOTES)
+
+
+def _above(value: Any, limit: float) -> bool:  # noqa: ANN401 - a number, or one of pandas' nothings
+    return bool(pd.notna(value) and value > limit)

@@ -1,0 +1,154 @@
+"""Which node was slower than the others, from the runs that a report has anyway.
+
+The logarithm of a throughput is what its cell has in common, and what its node has: least squares
+over all runs on a single node tell the two apart, as far as cells ran on several. A node is named
+if it is slower than the others' median by more than a margin: a one-sided t test against the
+margin, corrected for the number of nodes by Holm's method. No two healthy nodes are alike, so a
+test against no difference would name healthy ones. docs/measuring.md says how often it is right.
+
+Sources: G. A. F. Seber and A. J. Lee, Linear Regression Analysis, 2nd ed., sections 3.1 to 3.5;
+M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+"""
+
+from collections.abc import Iterator
+from math import atan, cos, exp, log1p, pi, sin, sqrt
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from reperf.measuring.statistics import SIGNIFICANCE, holm
+from reperf.tables import CELL
+
+MARGIN = 1.0
+"""Percent of a throughput by which a node must be slower."""
+FEWEST_NODES, FEWEST_RUNS = 3, 3
+"""Of two nodes nobody can tell which is right; fewer runs of a node are an accident of theirs."""
+_OF_A_MEDIAN = pi / 2
+"""The variance of a median over that of a mean, of many normal values."""
+
+
+class Moved(NamedTuple):
+    """A cell of which a slow node ran a part."""
+
+    cell: tuple[str, ...]
+    """By CELL."""
+    median: float
+    """Of all its runs."""
+    without: float | None
+    """Of those on other nodes; None: there are none."""
+
+
+class SlowNode(NamedTuple):
+    """A node that is slower than the others."""
+
+    name: str
+    runs: int
+    slower: float
+    """Percent below the others' median."""
+    low: float
+    high: float
+    """The interval of `slower`; those of all nodes hold together with 95 %."""
+    moved: tuple[Moved, ...]
+
+
+def slow_nodes(measurements: pd.DataFrame, margin: float = MARGIN) -> list[SlowNode]:
+    """The nodes that are slower than the others by more than a margin, the slowest first.
+
+    Args:
+        measurements: as read_measurements gives them, of any number of suites.
+        margin: percent of a throughput, below 100.
+    """
+    alone = (measurements["num_nodes"] == 1) & (measurements["status"] == "ok")
+    named = measurements["hosts"].str.split().str.len() == 1
+    runs = measurements[alone & named].copy()
+    runs["cell"] = [tuple(map(str, cell)) for cell in runs[list(CELL)].itertuples(index=False)]
+    speeds = runs["throughput"].where(runs["unit"].str.endswith("/s"), 1 / runs["throughput"])
+    runs["speed"] = np.log(speeds.astype(float))
+    found = [node for part in _comparable(runs) for node in _slow_of(part, margin)]
+    return sorted(found, key=lambda node: -node.slower)
+
+
+def _comparable(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
+    """The runs, in parts whose nodes are linked by cells that ran on several of them."""
+    left = set(runs["hosts"])
+    while left:
+        nodes, before = {min(left)}, 0
+        while len(nodes) > before:
+            before = len(nodes)
+            cells = runs.loc[runs["hosts"].isin(nodes), "cell"]
+            nodes = set(runs.loc[runs["cell"].isin(set(cells)), "hosts"])
+        left -= nodes
+        if len(nodes) >= FEWEST_NODES:
+            yield runs[runs["hosts"].isin(nodes)]
+
+
+def _slow_of(runs: pd.DataFrame, margin: float) -> Iterator[SlowNode]:
+    """Those of nodes that cells link."""
+    nodes = sorted(set(runs["hosts"]))
+    # A column a cell, then one a node.
+    design = pd.get_dummies(runs["cell"]).join(pd.get_dummies(runs["hosts"])[nodes])
+    matrix = design.to_numpy(float)
+    inverse = np.linalg.pinv(matrix)
+    fitted = inverse @ runs["speed"].to_numpy()
+    dof = len(runs) - int(np.linalg.matrix_rank(matrix))
+    if dof < 1:
+        return
+    rest = runs["speed"].to_numpy() - matrix @ fitted
+    its = slice(-len(nodes), None)
+    effects, variances = fitted[its], (rest @ rest / dof) * (inverse @ inverse.T)[its, its]
+    slower, errors = [], []
+    for at in range(len(nodes)):
+        others = np.full(len(nodes), 1 / (len(nodes) - 1))
+        others[at] = 0
+        own = np.eye(len(nodes))[at]
+        slower.append(float(np.median(np.delete(effects, at)) - effects[at]))
+        wide = _OF_A_MEDIAN if len(nodes) > FEWEST_NODES else 1
+        variance = own @ variances @ own - 2 * own @ variances @ others
+        errors.append(sqrt(max(variance + wide * others @ variances @ others, 1e-24)))
+    limit, bound = -log1p(-margin / 100), t_bound(SIGNIFICANCE / 2 / len(nodes), dof)
+    tails = [t_tail((by - limit) / error, dof) for by, error in zip(slower, errors, strict=True)]
+    for name, by, error, p in zip(nodes, slower, errors, holm(tails), strict=True):
+        own_runs = runs[runs["hosts"] == name]
+        if p <= SIGNIFICANCE and len(own_runs) >= FEWEST_RUNS:
+            found, low, high = (
+                100 * (1 - exp(-end)) for end in (by, by - bound * error, by + bound * error)
+            )
+            yield SlowNode(name, len(own_runs), found, low, high, tuple(_moved(runs, name)))
+
+
+def _moved(runs: pd.DataFrame, name: str) -> Iterator[Moved]:
+    for cell, its in runs.groupby("cell", sort=False):
+        others = its[its["hosts"] != name]
+        if len(others) < len(its):
+            without = float(others["throughput"].median()) if len(others) else None
+            yield Moved(cell, float(its["throughput"].median()), without)
+
+
+def t_tail(t: float, dof: int) -> float:
+    """The probability that Student's t with a whole number of degrees of freedom exceeds `t`.
+
+    Examples:
+        >>> round(t_tail(2.015, 5), 4)
+        0.05
+    """
+    angle = atan(t / sqrt(dof))
+    odd = dof % 2
+    term = cos(angle) if odd else 1.0
+    total = term if dof > 1 else 0.0
+    for k in range(2 + odd, dof - 1, 2):
+        term *= cos(angle) ** 2 * (k - 1) / k
+        total += term
+    between = sin(angle) * total
+    return (1 - (2 / pi * (angle + between) if odd else between)) / 2
+
+
+def t_bound(p: float, dof: int) -> float:
+    """What Student's t exceeds with a probability of `p`, which is below a half."""
+    low, high = 0.0, 1.0
+    while t_tail(high, dof) > p:
+        high *= 2
+    while high - low > 1e-9 * high:
+        middle = (low + high) / 2
+        low, high = (middle, high) if t_tail(middle, dof) > p else (low, middle)
+    return high
