@@ -28,7 +28,7 @@ LIKELY = 0.9
 MOST_RUNS = 200
 """Of a place: who needs more to be sure stands at the margin."""
 MOST_DEGREES = 2000
-_OF_A_MEDIAN = pi / 2
+OF_A_MEDIAN = pi / 2
 """The variance of a median over that of a mean, of many normal values."""
 
 Judgement = Literal["slow", "unclear", "ok"]
@@ -128,7 +128,7 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) 
 def error_of(scatter: float, runs: int, of_all: int) -> float:
     """The standard error of the others' median less a place's mean."""
     others = of_all - runs
-    return scatter * sqrt(1 / runs + (_OF_A_MEDIAN if others > 2 * runs else 1) / others)
+    return scatter * sqrt(1 / runs + (OF_A_MEDIAN if others > 2 * runs else 1) / others)
 
 
 def rank_words(rank: Judged) -> str:

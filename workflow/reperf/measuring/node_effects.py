@@ -6,17 +6,17 @@ if it is slower than the others' median by more than a margin: a one-sided t tes
 margin, corrected for the number of nodes by Holm's method. No two healthy nodes are alike, so a
 test against no difference would name healthy ones. docs/measuring.md says how often it is right.
 
-Sources: G. A. F. Seber and A. J. Lee, Linear Regression Analysis, 2nd ed., sections 3.1 to 3.5;
-M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+Source: G. A. F. Seber and A. J. Lee, Linear Regression Analysis, 2nd ed., sections 3.1 to 3.5.
 """
 
 from collections.abc import Iterator
-from math import atan, cos, exp, log1p, pi, sin, sqrt
+from math import exp, log1p, sqrt
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from reperf.measuring.margin_rule import OF_A_MEDIAN, t_bound, t_tail
 from reperf.measuring.statistics import SIGNIFICANCE, holm
 from reperf.tables import CELL
 
@@ -24,8 +24,6 @@ MARGIN = 1.0
 """Percent of a throughput by which a node must be slower."""
 FEWEST_NODES, FEWEST_RUNS = 3, 3
 """Of two nodes nobody can tell which is right; fewer runs of a node are an accident of theirs."""
-_OF_A_MEDIAN = pi / 2
-"""The variance of a median over that of a mean, of many normal values."""
 
 
 class Moved(NamedTuple):
@@ -103,7 +101,7 @@ def _slow_of(runs: pd.DataFrame, margin: float) -> Iterator[SlowNode]:
         others[at] = 0
         own = np.eye(len(nodes))[at]
         slower.append(float(np.median(np.delete(effects, at)) - effects[at]))
-        wide = _OF_A_MEDIAN if len(nodes) > FEWEST_NODES else 1
+        wide = OF_A_MEDIAN if len(nodes) > FEWEST_NODES else 1
         variance = own @ variances @ own - 2 * own @ variances @ others
         errors.append(sqrt(max(variance + wide * others @ variances @ others, 1e-24)))
     limit, bound = -log1p(-margin / 100), t_bound(SIGNIFICANCE / 2 / len(nodes), dof)
@@ -123,32 +121,3 @@ def _moved(runs: pd.DataFrame, name: str) -> Iterator[Moved]:
         if len(others) < len(its):
             without = float(others["throughput"].median()) if len(others) else None
             yield Moved(cell, float(its["throughput"].median()), without)
-
-
-def t_tail(t: float, dof: int) -> float:
-    """The probability that Student's t with a whole number of degrees of freedom exceeds `t`.
-
-    Examples:
-        >>> round(t_tail(2.015, 5), 4)
-        0.05
-    """
-    angle = atan(t / sqrt(dof))
-    odd = dof % 2
-    term = cos(angle) if odd else 1.0
-    total = term if dof > 1 else 0.0
-    for k in range(2 + odd, dof - 1, 2):
-        term *= cos(angle) ** 2 * (k - 1) / k
-        total += term
-    between = sin(angle) * total
-    return (1 - (2 / pi * (angle + between) if odd else between)) / 2
-
-
-def t_bound(p: float, dof: int) -> float:
-    """What Student's t exceeds with a probability of `p`, which is below a half."""
-    low, high = 0.0, 1.0
-    while t_tail(high, dof) > p:
-        high *= 2
-    while high - low > 1e-9 * high:
-        middle = (low + high) / 2
-        low, high = (middle, high) if t_tail(middle, dof) > p else (low, middle)
-    return high
