@@ -54,18 +54,13 @@ def render_published(figures: Path) -> str:
 
 
 def _render(template: str, figures: Path, **given: Any) -> str:  # noqa: ANN401 - for the template
-    environment = page_environment(block, difference, finalize=_shown, autoescape=True)
+    environment = page_environment(block, finalize=_shown, autoescape=True)
     return environment.get_template(template).render(
         **given,
         style=Markup(STYLE.read_text(encoding="utf-8")),
         script=Markup(SCRIPT.read_text(encoding="utf-8")),
         drawing=lambda stem, label: inline_svg(figures / f"{stem}.svg", stem, label),
     )
-
-
-def difference(ratio: float, unit: str = " %") -> str:
-    """How far a ratio is from 1: "−2.7 %", "+0.3 %"."""  # noqa: RUF002 - a minus is what it is
-    return f"{100 * (ratio - 1):+.1f}{unit}".replace("-", "\N{MINUS SIGN}")
 
 
 def block(text: str) -> Markup:
