@@ -55,7 +55,8 @@ def both(ours: float, theirs: float, devices: int = 8, **changes) -> list[Entry]
         ),
         (
             both(100, 50, devices=1) + both(400, 200, devices=4) + both(1000, 1030),
-            "A is fastest on 1 and 4 GPUs; B is fastest on 8 GPUs: A is 2.9 % below it (2.6 to 3.2 %).",
+            "A is fastest on 1 and 4 GPUs; B is fastest on 8 GPUs: A is 2.9 % below it "
+            "(2.6 to 3.2 %).",
         ),
         (
             both(1000, 1000.5),

@@ -15,6 +15,7 @@ import pandas as pd
 from reperf.drawing.labels import series_of
 from reperf.measuring.statistics import WIDE, Ratio, compare, ratio, repeats_to_resolve
 from reperf.printed import ABSENT, difference, in_four_digits, percent, sharing
+from reperf.records.run_record import BESIDE, UNUSABLE
 from reperf.tables import CELL
 from reperf.text import count
 
@@ -23,13 +24,10 @@ Row = Any
 
 BOUND_BY_LOADER = 0.05
 """The share of its time beyond which a cell that waited for data was bound by its loader."""
-BESIDE = 0.05
-"""The share of the CPUs' time beyond which a cell was measured beside other work."""
-UNUSABLE = 0.25
-"""The share of the CPUs' time beyond which other work leaves a number that nobody can use."""
 
 NOT_USABLE = "not usable"
 """How the mark of such a cell begins."""
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -116,7 +114,8 @@ class Rival(Generic[Compared]):
         """The verdict, or how far it is from the fastest: "−2.7 % (−3.1 to −2.3 %)"."""  # noqa: RUF002
         if self.verdict in ("fastest", "leads", "alone"):
             return ABSENT if self.verdict == "alone" else self.verdict
-        return f"{difference(self.ratio.estimate)}{_interval(self.ratio)}{'' if self.sure else ' ?'}"
+        text = f"{difference(self.ratio.estimate)}{_interval(self.ratio)}"
+        return text if self.sure else f"{text} ?"
 
     @property
     def sure(self) -> bool:

@@ -49,8 +49,8 @@ def describe_costs(report: Report) -> Iterator[str]:
         report: with its device decided.
     """
     plans = Plans(report)
-    searches = [plan for path, plan in plans.searches.items() if not _is_of(path, plan)]
-    to_come = [plan for plan in plans.runs.values() if not _is_of(plan.run.record, plan)]
+    searches = [plan for path, plan in plans.searches.items() if not has_ended(path, plan)]
+    to_come = [plan for plan in plans.runs.values() if not has_ended(plan.run.record, plan)]
     ended = len(plans.runs) - len(to_come)
     devices = dict.fromkeys(map(report.device_of, report.suites))
     yield (
@@ -213,8 +213,8 @@ def _short(hours: float) -> str:
     return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
 
 
-def _is_of(record: Path | str, plan: RunPlan) -> bool:
-    """Whether a record is there and names a plan; measuring checks the record itself."""
+def has_ended(record: Path | str, plan: RunPlan) -> bool:
+    """Whether a run or search has a record of this plan; measuring checks the record itself."""
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         return bool(json.loads(Path(record).read_bytes())["plan"] == plan.digest)
     return False

@@ -24,9 +24,7 @@ from reperf.drawing.labels import (
     unit_of,
 )
 from reperf.drawing.panels import (
-    BESIDE,
     BOUND_BY_LOADER,
-    UNUSABLE,
     Panel,
     Rival,
     Row,
@@ -54,7 +52,7 @@ from reperf.published import (
 )
 from reperf.records.cell_key import short
 from reperf.records.diagnosis import Diagnosis
-from reperf.records.run_record import RunRecord
+from reperf.records.run_record import BESIDE, UNUSABLE, RunRecord
 from reperf.report.cell_views import CellView, RunView
 from reperf.report.scale import Scale
 from reperf.report.sharing import SharedCell, shared_cells
