@@ -45,7 +45,9 @@ COMPLETE = "results/complete.txt"
 DIAGNOSIS = Path("results/doctor.json")
 """What `reperf doctor` found."""
 
-FIGURE_KINDS = ("throughput", "speedup", "efficiency")
+PUBLISHED_KINDS = ("throughput", "speedup", "efficiency")
+"""The figures of published tables."""
+FIGURE_KINDS = (*PUBLISHED_KINDS, "steps", "energy", "utilisation")
 EPOCHS = "epochs"
 """The figure of suites whose devices share a model; published epochs stand in it, which no archive
 holds."""

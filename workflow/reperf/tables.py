@@ -74,6 +74,7 @@ MEASUREMENTS = _FIRST | {
     "stage_memory": str,
     "shared_cpus": int,
     "unconfirmed": str,
+    "step_times": str,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 

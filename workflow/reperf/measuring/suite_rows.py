@@ -91,7 +91,7 @@ def measure_suite(
     Returns:
         The rows of measurements.csv, see reperf.tables.MEASUREMENTS.
     """
-    method = Method(window=suite.window, unit=suite.unit)
+    method = Method(window=suite.window, unit=suite.unit, step_times=True)
     plan_of = (plans or {}).get
     duplicates, rows = DuplicateFinder(), []
     for run in runs:
@@ -104,7 +104,7 @@ def measure_suite(
 
 def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder) -> list[Row]:
     request = MeasureRequest(
-        method=Method(source.method, source.window or suite.window, suite.unit),
+        method=Method(source.method, source.window or suite.window, suite.unit, step_times=True),
         log_format=source.format,
         facts=[(SOURCE, expected_facts(suite, source))],
         digests=True,
@@ -240,6 +240,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         "servers": run.identity["servers"] if run else None,
         **record_columns(result.record, measured),
         "unconfirmed": ", ".join(_unconfirmed(facts)),
+        "step_times": result.fingerprint.step_times if result.fingerprint else "",
     }
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
+from reperf.drawing.figures import several_steps
 from reperf.drawing.labels import (
     MOST_HOSTS,
     repeats_of,
@@ -187,8 +188,16 @@ class SuiteView:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The kinds of figures to show beside the panels: none if no series scales."""
-        return FIGURE_KINDS[1:] if len({panel.devices for panel in self.panels}) > 1 else ()
+        """The kinds of figures to show beside the panels: those that have something to show."""
+        scales = len({panel.devices for panel in self.panels}) > 1
+        shows = {
+            "speedup": scales,
+            "efficiency": scales,
+            "steps": any(several_steps(run.row) for run in self.runs),
+            "energy": any(pd.notna(cell.row.joules_per_sample) for cell in self.cells),
+            "utilisation": any(pd.notna(cell.row.flop_utilisation) for cell in self.cells),
+        }
+        return tuple(kind for kind in FIGURE_KINDS if shows.get(kind))
 
     @property
     def speedup(self) -> str:
@@ -391,6 +400,14 @@ class Context:
         """The cells whose numbers are of no use; the one with the most other work first."""
         cells = [cell for cell in self.cells if cell.unusable]
         return sorted(cells, key=lambda cell: -cell.row.load)
+
+    def scale_of(self, costs: Iterable[LoaderCost]) -> Scale:
+        """The axis of what loaders cost: runs, as shares of the twin's median."""
+        return Scale.of(
+            speed / cost.twin.speed
+            for cost in costs
+            for speed in (*cost.cell.speeds, *cost.twin.speeds)
+        )
 
     def loader_costs(self, suite: SuiteView) -> list[LoaderCost]:
         """The measured cells of a suite beside those of its twin with synthetic input.
