@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 from reperf.config import load_report
+from reperf.errors import ReperfError
 from reperf.records.run_record import Load
 from reperf.training import load, readiness
 from reperf.training.readiness import QUIET_LOOKS, begin_or_wait, look, make_ready
@@ -44,6 +45,14 @@ def test_wait_begins_once_the_machine_stays_idle_and_says_so_now_and_then(lines)
     assert first.endswith("waiting until that ends, as on_busy asks")
     assert still == f"still waiting: {WORK}"
     assert last == "this machine is idle after 0 min; the runs begin"
+
+
+def test_ctrl_c_ends_the_wait_in_one_line():
+    def interrupted(_: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(ReperfError, match=f"stopped while waiting for other work to end: {WORK}"):
+        begin_or_wait("wait", lambda: BUSY, interrupted)
 
 
 @pytest.mark.parametrize(

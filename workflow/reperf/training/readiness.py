@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection
 
 from reperf.config import Report
+from reperf.errors import ReperfError
 from reperf.machine import gpu_handles, visible_gpus
 from reperf.plans.planning import Plans
 from reperf.records.run_record import BESIDE, UNUSABLE
@@ -54,6 +55,9 @@ def begin_or_wait(
         on_busy: "wait" or "go".
         look: gives what other work there is, "" for none, and whether it spoils numbers.
         pause: waits for so many seconds.
+
+    Raises:
+        ReperfError: Ctrl-C was pressed meanwhile.
     """
     work, spoils = look()
     if not work:
@@ -68,7 +72,10 @@ def begin_or_wait(
     logger.warning(f"this machine is busy: {work}; waiting until that ends, as on_busy asks")
     begun, quiet, looks = time.monotonic(), 0, 0
     while quiet < QUIET_LOOKS:
-        pause(SECONDS_BETWEEN_LOOKS)
+        try:
+            pause(SECONDS_BETWEEN_LOOKS)
+        except KeyboardInterrupt:
+            raise ReperfError(f"stopped while waiting for other work to end: {work}") from None
         work, looks = look()[0], looks + 1
         quiet = 0 if work else quiet + 1
         if work and looks % LOOKS_BETWEEN_LINES == 0:
