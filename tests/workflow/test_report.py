@@ -12,13 +12,12 @@ import pandas as pd
 import pytest
 import simplejpeg
 from reperf.drawing.panels import BOUND_BY_LOADER
+from reperf.layout import FIGURE_KINDS
 
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark
 
 SUITE_FILES = [
-    f"figures/small-{kind}.{suffix}"
-    for kind in ("throughput", "speedup", "efficiency")
-    for suffix in ("svg", "png")
+    f"figures/small-{kind}.{suffix}" for kind in FIGURE_KINDS for suffix in ("svg", "png")
 ]
 
 
