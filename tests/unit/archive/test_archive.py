@@ -173,7 +173,9 @@ def test_every_figure_and_page_that_differs_is_named(archived):
     figure = figures_of("resnet50")[0]
     changes = {figure: b"<svg/>", PAGE: swap("</h1>", "!</h1>")}
     path = rewritten(archived, changes)
-    with refused_in_one_line(f"{path}: 2 of 14 files differ from those made again in new: ") as said:
+    with refused_in_one_line(
+        f"{path}: 2 of 14 files differ from those made again in new: "
+    ) as said:
         rebuild(path, Path("new"))
     assert str(said.value).endswith(f"{figure}, {PAGE}")
 
