@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from reperf.files import sha256
+from reperf.layout import FIGURE_KINDS
 from reperf.tables import read_measurements
 
 from tests.helpers.small_benchmark import Benchmark
@@ -25,11 +26,7 @@ def test_an_archive_alone_gives_the_same_tables_and_figures(
     assert answer.returncode == 0, answer.stdout
     results = [
         *(f"results/suites/{suite}/{table}.csv" for table in ("measurements", "summary")),
-        *(
-            f"figures/{suite}-{kind}.{s}"
-            for kind in ("throughput", "speedup", "efficiency")
-            for s in ("svg", "png")
-        ),
+        *(f"figures/{suite}-{kind}.{s}" for kind in FIGURE_KINDS for s in ("svg", "png")),
     ]
     for name in results:
         made = (finished_benchmark.folder / name).read_bytes()

@@ -40,6 +40,7 @@ ELSEWHERE = {
     r"^reperf compare|comparing.py --published": "tests/unit/commands/test_compare.py",
     r"^reperf doctor": "tests/workflow/test_doctor_in_report.py",
     r"systems=all": "tests/systems/test_every_system.py",
+    r"on_busy=wait": "tests/unit/training/test_readiness.py",
     r"trainer\.log": "tests/unit/logs/test_log_formats_page.py",
     r"numpy|softmax": "tests/systems/test_new_workload_and_framework.py",
     r"pytorch-foreach": "tests/systems/test_add_a_system.py",

@@ -11,14 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import simplejpeg
+from reperf.layout import FIGURE_KINDS
 from reperf.measuring.marks import BOUND_BY_LOADER
 
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark
 
 SUITE_FILES = [
-    f"figures/small-{kind}.{suffix}"
-    for kind in ("throughput", "speedup", "efficiency")
-    for suffix in ("svg", "png")
+    f"figures/small-{kind}.{suffix}" for kind in FIGURE_KINDS for suffix in ("svg", "png")
 ]
 
 

@@ -48,7 +48,9 @@ DIAGNOSIS = Path("results/doctor.json")
 SURVEY_FOLDER = Path("results/survey")
 """What `reperf survey` leaves: its runs, survey.json, and survey.html and survey.txt for people."""
 
-FIGURE_KINDS = ("throughput", "speedup", "efficiency")
+PUBLISHED_KINDS = ("throughput", "speedup", "efficiency")
+"""The figures of published tables."""
+FIGURE_KINDS = (*PUBLISHED_KINDS, "steps", "energy", "utilisation")
 EPOCHS = "epochs"
 """The figure of suites whose devices share a model; published epochs stand in it, which no archive
 holds."""

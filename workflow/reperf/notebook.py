@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["measure", "plot", "rank", "read_measurements", "read_summary"]
 
 Paths = Path | str | Iterable[Path | str]
-Kind = Literal["throughput", "speedup", "efficiency"]
+Kind = Literal["throughput", "speedup", "efficiency", "energy", "utilisation"]
 
 _FACTS = ("global_batch", "batch_size", "topology", "accumulation", "epoch_samples")
 # The first that fits: a count of samples may be a part of one.
@@ -140,7 +140,7 @@ def plot(
 
     Args:
         summary: summary.csv, or what `read_summary` made of it.
-        kind: "throughput", "speedup" or "efficiency".
+        kind: "throughput", "speedup", "efficiency", "energy" or "utilisation".
         suite: which suite of the table; None: the only one.
 
     Returns:

@@ -50,6 +50,11 @@ def percent(value: Value) -> str:
     return ABSENT if pd.isna(value) else f"{100 * value:.1f} %"
 
 
+def difference(ratio: float, unit: str = " %") -> str:
+    """How far a ratio is from 1: "−2.7 %", "+0.3 %"."""  # noqa: RUF002 - a minus is what it is
+    return f"{100 * (ratio - 1):+.1f}{unit}".replace("-", "\N{MINUS SIGN}")
+
+
 def waiting(share: Value) -> str:
     """The share of its time that a run waited for data."""
     return "not measured" if pd.isna(share) else percent(share)

@@ -79,6 +79,7 @@ MEASUREMENTS = _FIRST | {
     "mhz": float,
     "unconfirmed": str,
     "warnings": str,
+    "step_times": str,
 }
 """The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
 

@@ -14,7 +14,7 @@ from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, ARCHIVE, COMPLETE, PAGE
 from reperf.plans.checking import checked_report, trained_anew
 from reperf.plans.planning import Plans
 from reperf.reruns import after_failure, after_success
-from reperf.training.hosts import ready_cluster
+from reperf.training.readiness import make_ready
 from reperf.values import TOPOLOGY
 
 PYTHON = sys.executable
@@ -77,8 +77,8 @@ def code_of(script):
 onstart:
     with one_line_errors():
         lock_folder(".")
-        ready_cluster(REPORT)
-        PLANS.write(anew=trained_anew(workflow, PLANS.runs))
+        make_ready(REPORT, PLANS, anew := trained_anew(workflow, PLANS.runs))
+        PLANS.write(anew=anew)
         keep_others(PLANS.configs)
 
 

@@ -121,7 +121,7 @@ def test_a_suite_of_which_nothing_can_run_is_archived_and_rebuilt(tmp_path, monk
     monkeypatch.chdir(tmp_path)
     suite = SUITE["suites"][0] | {"systems": [GPUS_ONLY]}
     path = archive_suite(load_report(SUITE | {"suites": [suite]}))
-    assert len(rebuild(path, Path("new")).same) == 11
+    assert len(rebuild(path, Path("new")).same) == 17
     assert "No number of this suite" in contents_of(path)[README].decode()
 
 
@@ -173,7 +173,9 @@ def test_every_figure_and_page_that_differs_is_named(archived):
     figure = figures_of("resnet50")[0]
     changes = {figure: b"<svg/>", PAGE: swap("</h1>", "!</h1>")}
     path = rewritten(archived, changes)
-    with refused_in_one_line(f"{path}: 2 of 8 files differ from those made again in new: ") as said:
+    with refused_in_one_line(
+        f"{path}: 2 of 14 files differ from those made again in new: "
+    ) as said:
         rebuild(path, Path("new"))
     assert str(said.value).endswith(f"{figure}, {PAGE}")
 
@@ -308,7 +310,7 @@ class TestCommand:
     def test_verify_and_rebuild(self, archived, capsys):
         assert main(["archive", "verify", str(archived)]) == 0
         assert "all as they were archived" in capsys.readouterr().out
-        assert len(rebuilt(archived, capsys).splitlines()) == 11
+        assert len(rebuilt(archived, capsys).splitlines()) == 17
 
     def test_several_are_verified_and_each_fault_is_told(self, archived, capsys):
         Path("broken.zip").write_bytes(archived.read_bytes()[:-1])

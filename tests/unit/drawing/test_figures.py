@@ -20,11 +20,15 @@ from PIL import Image
 from reperf.drawing import figures
 from reperf.drawing.figures import (
     LONGEST_NAME,
+    MOST_PLOTS,
     ROOM,
+    Steps,
     _shortened,
+    draw_cost,
     draw_efficiency,
     draw_epochs,
     draw_speedup,
+    draw_steps,
     draw_suite,
     draw_throughput,
     save,
@@ -226,6 +230,87 @@ def test_an_epoch_and_the_memory_of_each_of_many_stages_keep_clear_of_each_other
     assert {"1,400.50", "385", "24,000 (stage 15)", "oom", "As published: 8 devices"} <= {*said}
     assert {"not printed", "8,325"} <= {*said}
     assert not overlapping(figure)
+
+
+def steps(*runs: list[float], first: int = 20, last: int = 80, **changes) -> dict:
+    """A cell whose runs print their step times at iteration 10, 20, ..."""
+    found = [Steps((*range(10, 10 * len(ms) + 1, 10),), (*ms,), (first, last)) for ms in runs]
+    return cell(**changes) | {"steps": found}
+
+
+EVEN = [400.0, 101, 100, 99, 100, 102, 100, 101]
+
+
+@pytest.mark.parametrize(
+    ("runs", "title"),
+    [
+        ([EVEN], "Steps are steady: none is more than 2.0 % from its run's median"),
+        (
+            [EVEN, [*EVEN[:5], 150, 100, 101]],
+            "Steps are uneven: of PyTorch on 1 device, one is +50.0 % from its run's median",
+        ),
+        (
+            [EVEN, [400.0, 101, 100, 100, 100, 110, 110, 110]],
+            "PyTorch on 1 device slows down by 10.0 % within a window",
+        ),
+    ],
+)
+def test_the_title_of_step_times_says_who_drifts_or_stands_out(runs, title):
+    figure = draw_steps(pd.DataFrame([steps(*runs)]), "suite")
+    assert " ".join(figure.texts[0].get_text().split()) == title
+
+
+def test_each_cell_has_a_plot_a_line_a_run_its_window_and_a_note_on_what_leaves_it():
+    rows = [steps(EVEN, EVEN), steps([50.0, 50, 50], devices=2, first=10, last=30)]
+    figure = draw_steps(pd.DataFrame([*rows, cell("MXNet", "mxnet") | {"steps": []}]), "suite")
+    assert [len(axes.lines) for axes in figure.axes] == [2, 1]
+    assert [line.get_ydata().tolist() for line in figure.axes[0].lines] == [EVEN, EVEN]
+    assert [axes.patches[0].get_x() for axes in figure.axes] == [20, 10]
+    assert [axes.patches[0].get_width() for axes in figure.axes] == [60, 20]
+    assert {"PyTorch\n1 device: 100.0 ms", "PyTorch\n2 devices: 50.00 ms"} <= {*texts(figure)}
+    assert [text.get_text() for axes in figure.axes for text in axes.texts] == [
+        "off the scale: up to 400.0 ms"
+    ]
+    assert figure.axes[0].get_ylim()[1] < 120
+
+
+def test_of_many_cells_the_most_devices_alone_are_drawn():
+    rows = [
+        steps(EVEN, series=f"system {k}", devices=devices)
+        for devices in (1, 8)
+        for k in range(MOST_PLOTS - 1)
+    ]
+    names = [name for name in texts(draw_steps(pd.DataFrame(rows), "suite")) if "device" in name]
+    assert len(names) == MOST_PLOTS - 1
+    assert all("8 devices" in name for name in names)
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "found"),
+    [
+        (
+            "energy",
+            "joules_per_sample",
+            "Energy a sample on {}: 0.5000 J (B) to 0.8000 J (A)",
+        ),
+        (
+            "utilisation",
+            "flop_utilisation",
+            "FLOP utilisation on {}: 80.0 % (A) to 50.0 % (B)",
+        ),
+    ],
+)
+def test_a_cost_is_drawn_as_the_throughput_is_with_the_best_on_top(kind, column, found):
+    cells = pd.DataFrame(
+        [cell("A", "a", median=3.0), cell("B", "b", median=2.0), cell("C", "c", median=1.0)]
+    )
+    figure = draw_cost(kind, cells.assign(**{column: [0.8, 0.5, NAN]}), "suite")
+    said = texts(figure)
+    assert " ".join(said[-2].split()) == found.format("1 device")
+    assert said[0] == ("B" if kind == "energy" else "A")
+    assert {"not metered", "unknown"} & {*said}
+    nothing = texts(draw_cost(kind, cells.assign(**{column: NAN}), "suite"))
+    assert nothing[-2] == "Nothing was measured"
 
 
 def over(baseline: str, *named: str, **changes) -> dict:

@@ -45,19 +45,20 @@ def both(ours: float, theirs: float, devices: int = 8, **changes) -> list[Entry]
 @pytest.mark.parametrize(
     ("cells", "sentence"),
     [
-        (both(1030, 1000), "A is fastest on 8 GPUs, 3 % ahead of B (2.7 to 3.3 %)."),
-        (both(1700, 1000), "A is fastest on 8 GPUs, 1.7 times as fast as B (1.7 to 1.7)."),
+        (both(1030, 1000), "A is fastest on 8 GPUs: B is 2.9 % below it (2.6 to 3.2 %)."),
+        (both(1700, 1000), "A is fastest on 8 GPUs: B is 41.2 % below it (41.0 to 41.3 %)."),
         (
             both(1030, 1000) + both(2100, 2000, nodes=2),
-            "A is fastest on every size; on 16 GPUs 5 % ahead of B (4.8 to 5.2 %).",
+            "A is fastest on every size; on 16 GPUs B is 4.8 % below it (4.6 to 4.9 %).",
         ),
         (
             both(100, 50, devices=1) + both(400, 200, devices=4) + both(1000, 1030),
-            "A is fastest on 1 and 4 GPUs; B is fastest on 8 GPUs, 3 % ahead of A (2.7 to 3.3 %).",
+            "A is fastest on 1 and 4 GPUs; B is fastest on 8 GPUs: A is 2.9 % below it "
+            "(2.6 to 3.2 %).",
         ),
         (
             both(1000, 1000.5),
-            "No clear winner on 8 GPUs: B cannot be told from A (\N{MINUS SIGN}0.25 to +0.35 %).",
+            "No clear winner on 8 GPUs: A cannot be told from B (\N{MINUS SIGN}0.3 to +0.3 %).",
         ),
         (
             [*both(1000, 1000.5), entry("C", seven(1000.2))],
@@ -65,22 +66,22 @@ def both(ours: float, theirs: float, devices: int = 8, **changes) -> list[Entry]
         ),
         (
             both(100, 50, devices=1) + both(1000, 1000.5),
-            "A is fastest on 1 GPU; no clear winner on 8 GPUs: B cannot be told from A "
-            "(\N{MINUS SIGN}0.25 to +0.35 %).",
+            "A is fastest on 1 GPU; no clear winner on 8 GPUs: A cannot be told from B "
+            "(\N{MINUS SIGN}0.3 to +0.3 %).",
         ),
         (
             [entry("A", [103, 104, 105]), entry("B", [100, 101, 102])],
-            "No clear winner yet on 8 GPUs: A is 3 % ahead of B; their 3 repeats do not overlap, "
+            "No clear winner yet on 8 GPUs: B is 2.9 % below A; their 3 repeats do not overlap, "
             "and 4 repeats would test it.",
         ),
         (
             [entry("A", [100, 104, 105]), entry("B", [99, 101, 102])],
-            "No clear winner yet on 8 GPUs: A is 2.9 % ahead of B; their 3 repeats overlap, "
+            "No clear winner yet on 8 GPUs: B is 2.9 % below A; their 3 repeats overlap, "
             "and 4 repeats would test it.",
         ),
         (
             [entry("A", [150]), entry("B", [100])],
-            "No clear winner yet on 8 GPUs: A is 1.5 times as fast as B in one run each; "
+            "No clear winner yet on 8 GPUs: B is 33.3 % below A in one run each; "
             "4 repeats would test it.",
         ),
         (both(1030, 1000, load=0.26), "No finding: other work took up to 26 % of the machine."),
@@ -90,11 +91,11 @@ def both(ours: float, theirs: float, devices: int = 8, **changes) -> list[Entry]
         ),
         (
             [*both(100, 50, devices=1), entry("A", seven(1000)), entry("B", [])],
-            "A is fastest on 1 GPU, 2 times as fast as B (1.91 to 2.1).",
+            "A is fastest on 1 GPU: B is 50.0 % below it (47.5 to 52.4 %).",
         ),
         (
             [entry("A", [1.0, 2.0, 4.0, 8.0]), entry("B", [1.1, 2.1, 4.1, 8.1])],
-            "No clear winner on 8 GPUs: B cannot be told from A (\N{MINUS SIGN}86 to +710 %).",
+            "No clear winner on 8 GPUs: A cannot be told from B (\N{MINUS SIGN}87.7 to +627.3 %).",
         ),
         ([entry("A", [])], "Nothing was measured."),
         ([entry("A", seven(1234.5)), entry("B", [])], "A: 1,234 images/s on 8 GPUs."),

@@ -161,6 +161,24 @@ def test_refusals_say_what_is_wrong(change, reason):
     assert reason in result.reason
 
 
+@pytest.mark.parametrize(
+    ("log", "first", "last", "number"),
+    [
+        ({}, "40:160", "120:160", 5),
+        ({"every": 1, "iterations": 300}, "4:160", "300:160", 100),  # of 299, three a number
+    ],
+)
+def test_step_times_are_found_if_they_are_asked_for(log, first, last, number):
+    lines = "\n".join(step_log(batch=16, rate=100.0, **log)).encode()
+    whole = Window(warmup=20, measured=log.get("iterations", 120) - 20)
+    for method in (Method(window=whole, step_times=True), Method(window=whole)):
+        [(_, _, shown)] = measure_log("log", io.BytesIO(lines), method)
+        steps = shown.step_times.split()
+        assert (len(steps), *steps[:1], *steps[-1:]) == (
+            (number, first, last) if method.step_times else (0,)
+        )
+
+
 def test_facts_that_disagree_are_refused_with_both_sources():
     reason = only(step_log(), world_size=4).reason
     assert reason == "world size is 2 by the log, 4 by the run record"

@@ -116,7 +116,10 @@ def test_a_suite_beside_its_synthetic_twin_says_what_the_loader_costs(big_benchm
         assert cost.ratio.estimate == pytest.approx(0.8)
         assert cost.ratio.low < 0.8 < cost.ratio.high
     assert context.loader_costs(context.suites[1]) == []
-    assert "What the loader costs" in big_benchmark.but(report=report, **both).pages[0]
+    page = big_benchmark.but(report=report, **both).pages[0]
+    drawn = page.partition("What the loader costs")[2].partition("</article>")[0]
+    runs = sum(len(cost.cell.speeds) for cost in costs)
+    assert drawn.count('<circle class="real"') == drawn.count('<circle class="synthetic"') == runs
     assert "What the loader costs" not in big_benchmark.pages[0]
 
 

@@ -69,7 +69,9 @@ def run(options: argparse.Namespace) -> int:
     from reperf.training.slurm import ready_cluster  # noqa: PLC0415
 
     _, report, _ = prepare(options.profile, options.configfile)
-    if not report.cluster:
+    if report.cluster and not report.slurm:
+        raise ReperfError("a survey is of Slurm's nodes, not of hosts; allowed: --profile slurm")
+    if not report.slurm:
         raise ReperfError("a survey compares nodes, this machine is one; allowed: --profile slurm")
     lock_folder(".")
     ready_cluster(report)

@@ -48,6 +48,12 @@ class Report(Measured):
     threads_per_device: Number = Field(
         1, ge=1, le=MOST_PROCESSES, description="CPU threads per training process"
     )
+    on_busy: Literal["go", "wait"] = Field(
+        "go",
+        exclude=True,  # it decides when runs begin, and nothing about them
+        description="what a call does that finds this machine busy before its first run: go: it "
+        "says so and goes on; wait: it waits until other work has ended",
+    )
     share_cpus: bool = Field(
         False,
         description="whether devices share all CPUs of this machine where it has too few for a "

@@ -1,4 +1,4 @@
-"""The figures of a suite: throughput, speedup and efficiency; where devices share a model, epochs.
+"""The figures of a suite: throughput, scaling, steps, costs; if devices share a model, epochs.
 
 Measured suites and published tables are drawn by the same functions, from a table with one row per
 cell and these columns:
@@ -17,6 +17,7 @@ and, where they are known:
     device             cuda or cpu
     shared_cpus        how many CPUs the devices share; NaN: each has its own
     runs               the throughputs of the repeats
+    steps              of each repeat that has them, its Steps
     marks, doubtful, scattered   what to know before reading its number; whether that is doubtful,
                        and whether it has no speedup
 
@@ -25,15 +26,17 @@ which says where the numbers are from. Nothing depends on colour alone: bars and
 names, so that the figures can be read in grey too.
 """
 
+import re
 import textwrap
 import warnings
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 from math import prod
 from pathlib import Path
-from typing import Any
+from statistics import median
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -46,11 +49,18 @@ from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from reperf.config import topology_shape
 from reperf.drawing.labels import place_of, repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
-from reperf.drawing.panels import entries_of, finding, panels, topology_in_words
+from reperf.drawing.panels import (
+    Row,
+    cell_of,
+    entries_of,
+    finding,
+    panels,
+    topology_in_words,
+)
 from reperf.files import whole_file
-from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES
+from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES, PUBLISHED_KINDS
 from reperf.measuring.marks import NOT_USABLE
-from reperf.printed import ABSENT, in_four_digits, percent, plain_number, sharing
+from reperf.printed import ABSENT, difference, in_four_digits, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_measurements, read_summary
 from reperf.text import printable
@@ -66,6 +76,21 @@ LONGEST_NAME = 48  # characters of a series' name that leave room for a plot
 DPI = 200
 HIGHEST = 32_000  # pixels; 850 bars at full resolution
 SAID = {"speedup": plain_number, "efficiency": percent}
+MOST_PLOTS = 12
+"""Small plots of step times, at most, that show all device counts; else the most devices are."""
+STEADY, DRIFT = 0.1, 0.05
+"""How far a step may be from its run's median, and one half of a window from the other, to be
+called steady."""
+COSTS = {
+    "energy": ("joules_per_sample", 1, "J a sample", "not metered"),
+    "utilisation": (
+        "flop_utilisation",
+        100,
+        "% of what matrix products reach",
+        "unknown",
+    ),
+}
+"""Kind of figure -> column of summary.csv, factor, unit, what stands where it has no number."""
 
 STYLE = {
     "axes.axisbelow": True,
@@ -94,8 +119,30 @@ STYLE = {
 the_style = partial(style.context, ["default", STYLE])
 
 
+_STEP_TIME = re.compile(r"\b(\d+):(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?!\S)")
+"""A part of the column step_times."""
+
+
+class Steps(NamedTuple):
+    """How long the iterations of a run took."""
+
+    iterations: tuple[int, ...]
+    """The last one of each printed stretch."""
+    ms: tuple[float, ...]
+    """Milliseconds an iteration, the mean of its stretch."""
+    window: tuple[int, int]
+    """Between which iterations the run was measured."""
+
+    @property
+    def measured(self) -> list[float]:
+        """Those within the window."""
+        first, last = self.window
+        pairs = zip(self.iterations, self.ms, strict=True)
+        return [ms for iteration, ms in pairs if first < iteration <= last]
+
+
 def draw_suite(measurements: Path | str, summary: Path | str, stem: Path | str) -> None:
-    """Draw a suite: `stem`-throughput, -speedup and -efficiency, each as .svg and .png.
+    """Draw a suite: a figure of each of FIGURE_KINDS as `stem`-<kind>.svg and .png.
 
     Args:
         measurements, summary: the suite's tables; nothing else decides the figures.
@@ -133,8 +180,35 @@ def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None 
     if kind == "throughput":
         found = title if measurements is None else finding(panels(entries))
         return draw_throughput(cells, found, subtitle, unit)
+    if kind == "steps":
+        runs = steps_of(cells, measurements)
+        return draw_steps(cells.assign(steps=runs), subtitle)
+    if kind in COSTS:
+        return draw_cost(kind, cells, subtitle)
     draw = draw_speedup if kind == "speedup" else draw_efficiency
     return draw(cells, _scaling_found(cells, kind), subtitle)
+
+
+def several_steps(run: Row) -> bool:
+    """Whether a row of measurements.csv has the times of several steps."""
+    return len(_STEP_TIME.findall(run.step_times)) > 1
+
+
+def steps_of(cells: pd.DataFrame, measurements: pd.DataFrame | None) -> list[list[Steps]]:
+    """The step times of the runs of each cell.
+
+    Args:
+        cells: rows of summary.csv.
+        measurements: rows of measurements.csv.
+    """
+    runs = defaultdict(list)
+    for run in () if measurements is None else measurements.itertuples():
+        if several_steps(run):
+            pairs = _STEP_TIME.findall(run.step_times)
+            iterations, ms = zip(*pairs, strict=True)
+            steps = Steps((*map(int, iterations),), (*map(float, ms),), (run.first, run.last))
+            runs[cell_of(run)].append(steps)
+    return [runs[cell_of(cell)] for cell in cells.itertuples()]
 
 
 def draw_published(folder: Path | str) -> None:
@@ -160,7 +234,7 @@ def draw_published(folder: Path | str) -> None:
                 draw_speedup(cells, _scaling_found(cells, "speedup"), from_there),
                 draw_efficiency(cells, _scaling_found(cells, "efficiency"), from_there),
             )
-            for kind, figure in zip(FIGURE_KINDS, figures, strict=True):
+            for kind, figure in zip(PUBLISHED_KINDS, figures, strict=True):
                 save(figure, Path(folder, f"{table.id}-{kind}"))
 
 
@@ -181,19 +255,21 @@ def draw_suites_epochs(summary: Path | str, stem: Path | str) -> None:
     save(drawn, f"{stem}-{EPOCHS}")
 
 
-def draw_throughput(cells: pd.DataFrame, title: str, subtitle: str, unit: str) -> Figure:
-    """Bars by device count, each group with a scale of its own and its fastest cell on top.
+def draw_throughput(
+    cells: pd.DataFrame, title: str, subtitle: str, unit: str, what: str = "Throughput"
+) -> Figure:
+    """Bars by device count, each group with a scale of its own and its best cell on top.
 
     The number stands where its bar ends, at the median; dots are repeats, and a line reaches from
     the least to the greatest. A cell without a number shows its status instead of a bar; a marked
     one is pale, and its mark stands beside its number.
     """
     cells = _drawable(cells)
-    rates = unit.endswith("/s") or not unit
+    rates = unit.endswith("/s") or not unit or unit.startswith("%")
     groups = [own for _, own in cells.groupby("shape")]
     lines = [len(own) + GAP for own in groups]
     with the_style():
-        figure = _titled(title, f"Throughput. {subtitle}", ROW * sum(lines) + 0.3)
+        figure = _titled(title, f"{what}. {subtitle}", ROW * sum(lines) + 0.3)
         plots = figure.subplots(len(groups), height_ratios=lines, squeeze=False)[:, 0]
         for axes, own in zip(plots, groups, strict=True):
             ranked = own.sort_values("throughput_median", ascending=not rates, kind="stable")
@@ -215,6 +291,61 @@ def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
 def draw_efficiency(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
     """A small plot a series: the share of the ideal speedup by device count."""
     return _draw_scaling(cells, title, subtitle, "efficiency")
+
+
+def draw_cost(kind: str, cells: pd.DataFrame, subtitle: str) -> Figure:
+    """Bars of what a sample costs, drawn as those of the throughput are.
+
+    Args:
+        kind: of COSTS; its column of summary.csv decides the bars.
+    """
+    column, factor, unit, none = COSTS[kind]
+    numbers = factor * cells[column]
+    if numbers.isna().all():
+        why = (
+            "No run has a record of its power."
+            if kind == "energy"
+            else ("What a sample costs, or what the device's matrix products reach, is not known.")
+        )
+        return draw_nothing(f"{kind.capitalize()}. {subtitle}", why)
+    lacks = numbers.isna() & cells["throughput_median"].notna()
+    same = {f"throughput_{name}": numbers for name in ("median", "min", "max")}
+    cells = cells.assign(**same, runs=[()] * len(cells), status=cells["status"].mask(lacks, none))
+    said = (lambda value: f"{in_four_digits(value)} J") if kind == "energy" else "{:.1f} %".format
+    what = {"energy": "Energy a sample", "utilisation": "FLOP utilisation"}[kind]
+    found = _range_found(cells, "throughput_median", what, said, least_first=kind == "energy")
+    return draw_throughput(cells, found, subtitle, unit, what)
+
+
+def draw_steps(cells: pd.DataFrame, subtitle: str) -> Figure:
+    """A small plot a cell: how long its steps took over the iterations, a line a run.
+
+    The measured window is shaded. Each plot has a scale of its own, around what was measured: a
+    warm-up that leaves it is named in the plot's corner.
+    """
+    cells = _drawable(cells)
+    cells = cells[cells["steps"].map(len) > 0]
+    if cells.empty:
+        return draw_nothing(f"Step times. {subtitle}", "No log prints the time of several steps.")
+    shown: list[Any] = []
+    for _, own in [*cells.groupby("shape")][::-1]:
+        if shown and len(shown) + len(own) > MOST_PLOTS:
+            break
+        shown = [*own.itertuples(), *shown]
+    strides = {b - a for cell in shown for run in cell.steps for a, b in pairwise(run.iterations)}
+    each = f", each point the mean of {' to '.join(map(str, sorted({min(strides), max(strides)})))}"
+    what = f"Milliseconds of a step, a line a run{each if max(strides) > 1 else ''}. {subtitle}"
+    down = -(-len(shown) // PLOTS_ACROSS)
+    with the_style():
+        figure = _titled(_steps_found(shown), what, 0.3 + 1.3 * down)
+        grid = figure.subplots(down, min(PLOTS_ACROSS, max(2, len(shown))), squeeze=False)
+        for axes, cell in zip_longest(grid.flat, shown):
+            if cell is None:
+                axes.set_axis_off()
+            else:
+                _draw_steps_of(axes, cell)
+        figure.supxlabel("iteration; shaded: the measured window", fontsize=SMALL, color=MUTED)
+    return figure
 
 
 def draw_epochs(
@@ -262,14 +393,15 @@ def draw_epochs(
     return figure
 
 
-def draw_nothing(subtitle: str) -> Figure:
-    """The figure of a suite none of whose logs is in a cell; the subtitle says what it would be."""
+def draw_nothing(
+    subtitle: str, why: str = "No log is in a cell. The report says of each why it is refused."
+) -> Figure:
+    """The figure of a suite that has nothing to show; the subtitle says what it would be."""
     with the_style():
         figure = _titled("Nothing was measured", subtitle, 0.6)
         axes = figure.add_subplot()
         axes.set_axis_off()
-        said = "No log is in a cell. The report says of each why it is refused."
-        axes.text(0, 0.5, said, color=MUTED, va="center", transform=axes.transAxes)
+        axes.text(0, 0.5, why, color=MUTED, va="center", transform=axes.transAxes)
     return figure
 
 
@@ -347,19 +479,92 @@ def _titled(title: str, subtitle: str, height: float) -> Figure:
 
 def _scaling_found(cells: pd.DataFrame, column: str) -> str:
     """What a figure of speedup or efficiency shows, on the most devices that have one."""
+    return _range_found(cells, column, column.capitalize(), SAID[column])
+
+
+def _range_found(
+    cells: pd.DataFrame,
+    column: str,
+    what: str,
+    said: Callable[[float], str],
+    *,
+    least_first: bool = False,
+) -> str:
+    """The best and the worst of a column, on the most devices that have a value of it."""
     known = _drawable(cells).dropna(subset=column)
-    known = known[~known["scattered"].astype(bool)]
+    if column in SAID:
+        known = known[~known["scattered"].astype(bool)]
     if known.empty:
-        return column.capitalize()
-    said = SAID[column]
-    largest = known[known["shape"] == known["shape"].max()].sort_values(column)
+        return what
+    largest = known[known["shape"] == known["shape"].max()]
+    largest = largest.sort_values(column, ascending=least_first)
     if largest["marks"].str.contains(NOT_USABLE).any():
-        return f"{column.capitalize()}: the numbers are not usable"
-    least, most = largest.iloc[0], largest.iloc[-1]
-    found = f"{column.capitalize()} on {_in_words(largest)}: {said(most[column])}"
-    if len(largest) == 1:
-        return f"{found} ({most['series']})"
-    return f"{found} ({most['series']}) to {said(least[column])} ({least['series']})"
+        return f"{what}: the numbers are not usable"
+    best, worst = largest.iloc[0], largest.iloc[-1]
+    found = f"{what} on {_in_words(largest)}: {said(best[column])} ({best['series']})"
+    return found if len(largest) == 1 else f"{found} to {said(worst[column])} ({worst['series']})"
+
+
+def _steps_found(cells: Sequence[Any]) -> str:
+    """What the step times of some cells say: who drifts, or whose steps stand out, or neither."""
+    if any(NOT_USABLE in cell.marks for cell in cells):
+        return "Step times: the numbers are not usable"
+    drifts, spreads = [(0.0, cells[0])], [(0.0, cells[0])]
+    for cell in cells:
+        for run in cell.steps:
+            measured = run.measured or [1.0]
+            half, middle = len(measured) // 2, median(measured)
+            if half > 1:
+                later, before = median(measured[-half:]), median(measured[:half])
+                drifts.append((later / before - 1, cell))
+            spreads += [(ms / middle - 1, cell) for ms in measured]
+    drift, spread = (max(found, key=lambda one: abs(one[0])) for found in (drifts, spreads))
+
+    def where(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
+        return f"{cell.series} on {_size(cell)}"
+
+    if abs(drift[0]) > DRIFT:
+        how = "slows down" if drift[0] > 0 else "gets faster"
+        return f"{where(drift[1])} {how} by {percent(abs(drift[0]))} within a window"
+    if abs(spread[0]) > STEADY:
+        of = f"{difference(1 + spread[0])} from its run's median"
+        return f"Steps are uneven: of {where(spread[1])}, one is {of}"
+    return f"Steps are steady: none is more than {percent(abs(spread[0]))} from its run's median"
+
+
+def _draw_steps_of(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tuple
+    """The step times of one cell's runs."""
+    measured = [ms for run in cell.steps for ms in run.measured] or list(cell.steps[0].ms)
+    middle = median(measured)
+    low, high = min(*measured, 0.9 * middle), max(*measured, 1.1 * middle)
+    for window in {run.window for run in cell.steps}:
+        axes.axvspan(*window, color=GRID, alpha=0.35, linewidth=0)
+    for run in cell.steps:
+        look: dict[str, Any] = {"linewidth": 0.9, "marker": "o", "markersize": 1.6, "alpha": 0.8}
+        axes.plot(run.iterations, run.ms, color=colour_of(cell.system), **look)
+    margin = 0.08 * (high - low)
+    axes.set_ylim(low - margin, high + 2 * margin)
+    axes.set_xlim(left=0)
+    axes.xaxis.set_major_locator(MaxNLocator(3, integer=True))
+    axes.yaxis.set_major_locator(MaxNLocator(3))
+    axes.tick_params(labelsize=6)
+    where = f"{_size(cell)}: {in_four_digits(middle)} ms"
+    axes.set_title("\n".join(map(_wrapped, (cell.series, where))), loc="left", fontsize=SMALL)
+    above = max(ms for run in cell.steps for ms in run.ms)
+    if above > high:
+        said = f"off the scale: up to {in_four_digits(above)} ms"
+        corner: dict[str, Any] = {"ha": "right", "va": "top", "transform": axes.transAxes}
+        axes.text(0.97, 0.97, said, fontsize=6, color=MUTED, **corner)
+
+
+def _size(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
+    """How many devices a cell has, for headings that have no room for its nodes."""
+    return topology_in_words(cell).partition(" on ")[0]
+
+
+def _wrapped(text: str) -> str:
+    """A text in at most two lines above a small plot."""
+    return "\n".join(textwrap.wrap(text, 26, max_lines=2, placeholder="…"))
 
 
 def _in_words(cells: pd.DataFrame) -> str:
@@ -454,7 +659,7 @@ def _draw_line(
         several: whether series have different baselines, so that each plot names its own.
     """
     first, line = cells.iloc[0], cells.dropna(subset=column)
-    heading = textwrap.wrap(first["series"], 26, max_lines=2, placeholder="…") or [""]
+    heading = [_wrapped(first["series"])]
     if len(line):
         baseline = line["baseline"].iloc[0]
         devices = prod(topology_shape(baseline)) if baseline else 1

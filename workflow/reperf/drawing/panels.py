@@ -13,24 +13,15 @@ from typing import Any, Generic, Literal, TypeVar
 import pandas as pd
 
 from reperf.drawing.labels import series_of
-from reperf.measuring.marks import (
-    BESIDE,
-    BOUND_BY_LOADER,
-    UNUSABLE,
-    is_doubtful,
-    is_scattered,
-    marks_of,
-)
+from reperf.measuring.marks import BOUND_BY_LOADER, is_doubtful, is_scattered, marks_of
 from reperf.measuring.statistics import Ratio, compare, ratio, repeats_to_resolve
-from reperf.printed import ABSENT, in_four_digits, percent, sharing
+from reperf.printed import ABSENT, difference, in_four_digits, percent, sharing
+from reperf.records.run_record import BESIDE, UNUSABLE
 from reperf.tables import CELL
 from reperf.text import count
 
 Row = Any
 """A row of a table, as pandas' itertuples gives it."""
-
-TIMES = 1.5
-"""From this ratio on, a lead is said as "1.7 times as fast", below it as "3 % ahead"."""
 
 
 @dataclass(frozen=True)
@@ -113,12 +104,10 @@ class Rival(Generic[Compared]):
 
     @property
     def said(self) -> str:
-        """The verdict, or the ratio to the fastest with its interval: "97.3 % (96.9 to 97.7 %)"."""
+        """The verdict, or how far it is from the fastest: "−2.7 % (−3.1 to −2.3 %)"."""  # noqa: RUF002
         if self.verdict in ("fastest", "leads", "alone"):
             return ABSENT if self.verdict == "alone" else self.verdict
-        text = percent(self.ratio.estimate)
-        if self.ratio.low is not None and self.ratio.high is not None:
-            text += f" ({100 * self.ratio.low:.1f} to {percent(self.ratio.high)})"
+        text = f"{difference(self.ratio.estimate)}{_interval(self.ratio)}"
         return text if self.sure else f"{text} ?"
 
     @property
@@ -240,28 +229,11 @@ def finding(shown: Sequence[Panel[Any]]) -> str:
         on_all = len(where) == len(shown) > 1
         clauses.append(f"{outcome} on {all_sizes if on_all else _sizes(where)}")
         if where == [last] and not last.load:
-            clauses[-1] += f"{',' if outcome == _wins(last) else ':'} {_detail(last)}"
+            clauses[-1] += f": {_detail(last)}"
     if outcomes[_outcome(last)] != [last] and not last.load:
         clauses.append(f"on {last.size} {_detail(last)}")
     text = "; ".join(clauses)
     return f"{text[0].upper()}{text[1:]}."
-
-
-def lead(over: Ratio) -> str:
-    """By how much a cell is ahead, with the interval: "3 % ahead of it (2.7 to 3.4 %)"."""
-    times = over.estimate >= TIMES
-    unit = "" if times else " %"
-    found, low, high = (
-        "" if end is None else _short(end, 3) if times else _short(100 * (end - 1), 2)
-        for end in over[:3]
-    )
-    text = f"{found} times as fast as {{}}" if times else f"{found} % ahead of {{}}"
-    return f"{text} ({low} to {high}{unit})" if low else text
-
-
-def _short(value: float, digits: int, sign: str = "") -> str:
-    """A number in so many digits, or more before its point: "2.4", "120"."""
-    return f"{value:{sign}.{digits}g}" if abs(value) < 10**digits - 0.5 else f"{value:{sign}.0f}"
 
 
 def _panel(cells: list[Compared]) -> Panel[Compared]:
@@ -312,32 +284,37 @@ def _sizes(where: Sequence[Panel[Any]]) -> str:
 
 
 def _detail(panel: Panel[Any]) -> str:
-    """By how much the fastest of a panel is ahead of the next, and how sure that is."""
+    """How far the next is below the fastest, as its row has it, and how sure that is."""
     first, second = panel.first.cell, panel.second.cell
-    ahead = lead(ratio(first.speeds, second.speeds)).format(second.series)
+    over = panel.second.ratio
     if panel.first.verdict == "fastest":
-        return ahead
+        return f"{second.series} is {_below(over)} it{_interval(over, below=True)}"
     unsure = [one.cell.series for one in panel.ranked if one.verdict != "slower"][1:]
     if panel.second.verdict == "cannot be told" or len(unsure) < len(panel.ranked) - 1:
         if len(unsure) > 1:
             return f"{first.series} cannot be told from {len(unsure)} others"
-        return f"{first.series} cannot be told from {unsure[0]}{_within(panel)}"
+        within = _interval(over) if unsure == [second.series] else ""
+        return f"{unsure[0]} cannot be told from {first.series}{within}"
     repeats = min(len(one.cell.speeds) for one in panel.ranked)
     needed = repeats_to_resolve(len(panel.ranked) - 1)
+    below = f"{second.series} is {_below(over)} {first.series}"
     if repeats == 1:
-        return f"{first.series} is {ahead} in one run each; {needed} repeats would test it"
+        return f"{below} in one run each; {needed} repeats would test it"
     overlap = "do not overlap" if max(second.speeds) < min(first.speeds) else "overlap"
-    repeats_said = f"their {repeats} repeats {overlap}, and {needed} repeats would test it"
-    return f"{first.series} is {ahead}; {repeats_said}"
+    return f"{below}; their {repeats} repeats {overlap}, and {needed} repeats would test it"
 
 
-def _within(panel: Panel[Any]) -> str:
-    """Between what the fastest lies against the next: " (−0.7 to +0.9 %)"; "" without one."""  # noqa: RUF002
-    low, high = ratio(panel.first.cell.speeds, panel.second.cell.speeds)[1:3]
-    if low is None or high is None:
+def _below(over: Ratio) -> str:
+    return f"{percent(1 - over.estimate)} below"
+
+
+def _interval(over: Ratio, *, below: bool = False) -> str:
+    """The ends of a ratio, as differences: " (−0.7 to +0.9 %)"; "" without any."""  # noqa: RUF002
+    if over.low is None or over.high is None:
         return ""
-    ends = " to ".join(_short(100 * (end - 1), 2, "+") for end in (low, high))
-    return f" ({ends} %)".replace("-", "\N{MINUS SIGN}")
+    if below:
+        return f" ({100 * (1 - over.high):.1f} to {percent(1 - over.low)})"
+    return f" ({difference(over.low, '')} to {difference(over.high)})"
 
 
 def _alone(panel: Panel[Any]) -> str:

@@ -29,6 +29,8 @@ class Fingerprint(NamedTuple):
     that another run may have the same times."""
     span: Span | None
     """When the window began and ended; None if the log's clock does not give the day."""
+    step_times: str = ""
+    """As reperf.measuring.intervals.step_times gives them, if they were asked for."""
 
 
 def fingerprint_of(run: LoggedRun, log_format: Format, first: int, last: int) -> Fingerprint:

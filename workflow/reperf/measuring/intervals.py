@@ -25,6 +25,10 @@ of its devices. Honest windows of MLPerf's logs are at most 1.12 times as fast, 
 was only queued 4 times."""
 
 
+MOST_STEP_TIMES = 120
+"""Of more step times, neighbours are put together: a picture shows no more."""
+
+
 class Interval(NamedTuple):
     """A stretch of iterations whose time the log gives."""
 
@@ -45,6 +49,29 @@ class Interval(NamedTuple):
     def trains(self) -> bool:
         """Whether all but a trifle of its time went into training."""
         return self.evaluated <= COARSEST * self.seconds
+
+
+def step_times(records: Sequence[Record], log_format: Format) -> str:
+    """How long the iterations of a run took, for those who look for warm-up, outliers and drift.
+
+    Args:
+        records: of one rank; those of the first epoch count.
+
+    Returns:
+        `iteration:ms` with spaces between: the mean milliseconds of the iterations up to this one
+        since the one before it; "" if the log gives no times.
+    """
+    try:
+        steps = intervals(first_prints(records, log_format)[0], log_format)
+    except Refused:  # beyond the window, which has been measured
+        return ""
+    each = -(-len(steps) // MOST_STEP_TIMES) or 1
+    groups = (steps[start : start + each] for start in range(0, len(steps), each))
+    return " ".join(
+        f"{group[-1].stop}:{1000 * fsum(s.seconds for s in group) / iterations:.5g}"
+        for group in groups
+        if (iterations := sum(step.stop - step.start for step in group)) > 0
+    )
 
 
 def in_order(records: Sequence[Record]) -> bool:

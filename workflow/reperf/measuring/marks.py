@@ -10,13 +10,10 @@ import pandas as pd
 
 from reperf.measuring.statistics import WIDE
 from reperf.printed import percent
+from reperf.records.run_record import BESIDE, UNUSABLE
 
 BOUND_BY_LOADER = 0.05
 """The share of its time beyond which a cell that waited for data was bound by its loader."""
-BESIDE = 0.05
-"""The share of the CPUs' time beyond which a cell was measured beside other work."""
-UNUSABLE = 0.25
-"""The share of the CPUs' time beyond which other work leaves a number that nobody can use."""
 THROTTLED = 0.01
 """The share of a run's time beyond which it ran throttled."""
 CLOCKS = 1.05

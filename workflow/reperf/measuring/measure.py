@@ -24,7 +24,7 @@ from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import runs_of_ranks, split_by_rank, summed
 from reperf.measuring.counts import further_count, per_second, unit_of
 from reperf.measuring.fingerprint import Fingerprint, fingerprint_of
-from reperf.measuring.intervals import in_order, intervals
+from reperf.measuring.intervals import in_order, intervals, step_times
 from reperf.measuring.run_checks import check_complete
 from reperf.measuring.step_size import step_samples
 from reperf.measuring.window_rule import FASTEST, SLOWEST, Ends, by_window, printed, widest
@@ -46,6 +46,7 @@ class Method:
         widest: take the widest window that the log allows after the warm-up, instead of those; in
             the first MOST_RECORDS lines, if it prints more.
         otherwise_widest: take that window where the usual one is refused, and warn.
+        step_times: find out, too, how long the iterations of each run took.
     """
 
     name: Literal["window", "published"] = "window"
@@ -54,6 +55,7 @@ class Method:
     ends: Ends | None = None
     widest: bool = False
     otherwise_widest: bool = False
+    step_times: bool = False
 
     @property
     def falls_back(self) -> bool:
@@ -233,6 +235,9 @@ def _measure_runs(
             if log_format is mllog.FORMAT and len(ranks) == number == 1:
                 measured = _of_all_ranks(measured, log, (first, last))
             fingerprint = fingerprint_of(run, log_format, first, last)
+            if method.step_times:
+                steps = step_times(run.first_epoch, log_format)
+                fingerprint = fingerprint._replace(step_times=steps)
         yield replace(measured, run=number), facts, fingerprint
     if not number:
         reason = f"no line is one that {log_format.name} prints for an iteration"

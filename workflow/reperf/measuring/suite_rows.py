@@ -93,7 +93,7 @@ def measure_suite(
     Returns:
         The rows of measurements.csv, see reperf.tables.MEASUREMENTS.
     """
-    method = Method(window=suite.window, unit=suite.unit)
+    method = Method(window=suite.window, unit=suite.unit, step_times=True)
     plan_of = (plans or {}).get
     duplicates = DuplicateFinder()
     results = [own_run(run, method, plan_of(str(run.folder))) for run in runs]
@@ -106,7 +106,7 @@ def measure_suite(
 
 def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder) -> list[Row]:
     request = MeasureRequest(
-        method=Method(source.method, source.window or suite.window, suite.unit),
+        method=Method(source.method, source.window or suite.window, suite.unit, step_times=True),
         log_format=source.format,
         facts=[(SOURCE, expected_facts(suite, source))],
         digests=True,
@@ -283,6 +283,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         **record_columns(result.record, measured),
         "unconfirmed": ", ".join(_unconfirmed(facts)),
         "warnings": ", ".join(warning.partition(":")[0] for warning in measured.warnings),
+        "step_times": result.fingerprint.step_times if result.fingerprint else "",
     }
 
 

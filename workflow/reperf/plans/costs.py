@@ -1,5 +1,6 @@
 """What a report asks for before it starts: runs, hours, downloads, disk, memory."""
 
+import csv
 import json
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
@@ -11,6 +12,7 @@ from typing import NamedTuple
 
 from reperf.builds import Build, ImageBuild, build_of, why_build
 from reperf.config import Report, Run, topology_shape
+from reperf.files import sha256
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import ITERATIONS, TIME_LIMITS, RunPlan
 from reperf.plans.typical_times import TypicalTimes
@@ -49,8 +51,8 @@ def describe_costs(report: Report) -> Iterator[str]:
         report: with its device decided.
     """
     plans = Plans(report)
-    searches = [plan for path, plan in plans.searches.items() if not _is_of(path, plan)]
-    to_come = [plan for plan in plans.runs.values() if not _is_of(plan.run.record, plan)]
+    searches = [plan for path, plan in plans.searches.items() if not has_ended(path, plan)]
+    to_come = [plan for plan in plans.runs.values() if not has_ended(plan.run.record, plan)]
     ended = len(plans.runs) - len(to_come)
     devices = dict.fromkeys(map(report.device_of, report.suites))
     yield (
@@ -213,8 +215,8 @@ def _short(hours: float) -> str:
     return f"{hours:,.0f}" if hours >= 10 else f"{hours:.2g}"
 
 
-def _is_of(record: Path | str, plan: RunPlan) -> bool:
-    """Whether a record is there and names a plan; measuring checks the record itself."""
+def has_ended(record: Path | str, plan: RunPlan) -> bool:
+    """Whether a run or search has a record of this plan; measuring checks the record itself."""
     with suppress(OSError, ValueError, LookupError, TypeError, RecursionError):
         return bool(json.loads(Path(record).read_bytes())["plan"] == plan.digest)
     return False
@@ -231,14 +233,26 @@ def _downloads(runs: Iterable[Run]) -> Iterator[str]:
             users[_described(build), device].append(system.id)
     for (described, device), systems in users.items():
         size = gibibytes(ENVIRONMENT_BYTES[device])
-        yield f"to download: {described} for {', '.join(systems)}, up to {size} once unpacked"
+        yield f"to download: {described}for {', '.join(systems)}, up to {size} once unpacked"
 
 
 def _described(build: Build) -> str:
     if isinstance(build, ImageBuild):
-        return f"image {build.container.image}"
+        return f"image {build.container.image} "
     packages = build.lock.read_text(encoding="utf-8").count("==")
-    return f"{count(packages, 'package')} of {build.lock.name}"
+    size = _download_bytes(build.lock)
+    known = f"({gibibytes(size)}) " if size else ""
+    return f"{count(packages, 'package')} of {build.lock.name} {known}"
+
+
+def _download_bytes(lock: Path) -> int | None:
+    """What a lock's packages are to download by the index; None: the lock has changed since."""
+    sizes = lock.with_name("sizes.csv")
+    if not sizes.exists():
+        return None
+    with sizes.open(encoding="utf-8", newline="") as stream:
+        known = {(row["lock"], row["sha256"]): int(row["bytes"]) for row in csv.DictReader(stream)}
+    return known.get((lock.name, sha256(lock)))
 
 
 def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:

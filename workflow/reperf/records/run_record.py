@@ -54,6 +54,12 @@ class Power(BaseModel):
     last: int | None = Field(None, description="iteration whose end ends the window")
 
 
+BESIDE = 0.05
+"""The share of the CPUs' time beyond which a cell was measured beside other work."""
+UNUSABLE = 0.25
+"""The share of the CPUs' time beyond which other work leaves a number that nobody can use."""
+
+
 class Load(BaseModel):
     """What else the machine of rank 0 did, beside the run."""
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
+from reperf.drawing.figures import several_steps
 from reperf.drawing.labels import (
     MOST_HOSTS,
     repeats_of,
@@ -35,7 +36,7 @@ from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import LEAST_OVERLAP
-from reperf.measuring.marks import BESIDE, BOUND_BY_LOADER, THROTTLED, UNUSABLE
+from reperf.measuring.marks import BOUND_BY_LOADER, THROTTLED
 from reperf.measuring.node_effects import SlowNode, slow_nodes
 from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
 from reperf.measuring.summary import strays_of
@@ -48,7 +49,7 @@ from reperf.published import (
 )
 from reperf.records.cell_key import short
 from reperf.records.diagnosis import Diagnosis
-from reperf.records.run_record import RunRecord
+from reperf.records.run_record import BESIDE, UNUSABLE, RunRecord
 from reperf.report.cell_views import CellView, RunView
 from reperf.report.scale import Scale
 from reperf.report.sharing import SharedCell, shared_cells
@@ -183,8 +184,16 @@ class SuiteView:
 
     @property
     def figures(self) -> tuple[str, ...]:
-        """The kinds of figures to show beside the panels: none if no series scales."""
-        return FIGURE_KINDS[1:] if len({panel.devices for panel in self.panels}) > 1 else ()
+        """The kinds of figures to show beside the panels: those that have something to show."""
+        scales = len({panel.devices for panel in self.panels}) > 1
+        shows = {
+            "speedup": scales,
+            "efficiency": scales,
+            "steps": any(several_steps(run.row) for run in self.runs),
+            "energy": any(pd.notna(cell.row.joules_per_sample) for cell in self.cells),
+            "utilisation": any(pd.notna(cell.row.flop_utilisation) for cell in self.cells),
+        }
+        return tuple(kind for kind in FIGURE_KINDS if shows.get(kind))
 
     @property
     def speedup(self) -> str:
@@ -410,6 +419,14 @@ class Context:
         """The cells whose numbers are of no use; the one with the most other work first."""
         cells = [cell for cell in self.cells if cell.unusable]
         return sorted(cells, key=lambda cell: -cell.row.load)
+
+    def scale_of(self, costs: Iterable[LoaderCost]) -> Scale:
+        """The axis of what loaders cost: runs, as shares of the twin's median."""
+        return Scale.of(
+            speed / cost.twin.speed
+            for cost in costs
+            for speed in (*cost.cell.speeds, *cost.twin.speeds)
+        )
 
     def loader_costs(self, suite: SuiteView) -> list[LoaderCost]:
         """The measured cells of a suite beside those of its twin with synthetic input.

@@ -9,6 +9,7 @@ from collections import defaultdict
 from itertools import product
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 from markupsafe import Markup
 
@@ -54,18 +55,13 @@ def render_published(figures: Path) -> str:
 
 
 def _render(template: str, figures: Path, **given: Any) -> str:  # noqa: ANN401 - for the template
-    environment = page_environment(block, difference, finalize=_shown, autoescape=True)
+    environment = page_environment(block, finalize=_shown, autoescape=True)
     return environment.get_template(template).render(
         **given,
         style=Markup(STYLE.read_text(encoding="utf-8")),
         script=Markup(SCRIPT.read_text(encoding="utf-8")),
         drawing=lambda stem, label: inline_svg(figures / f"{stem}.svg", stem, label),
     )
-
-
-def difference(ratio: float, unit: str = " %") -> str:
-    """How far a ratio is from 1: "−2.7 %", "+0.3 %"."""  # noqa: RUF002 - a minus is what it is
-    return f"{100 * (ratio - 1):+.1f}{unit}".replace("-", "\N{MINUS SIGN}")
 
 
 def block(text: str) -> Markup:
@@ -91,7 +87,9 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
     text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    prefix = re.sub(r"\W", "-", name)
+    # A fifth of matplotlib's bytes are digits and names that no screen shows.
+    text = re.sub(r"\s*\n\s*", " ", re.sub(r"([1-9]\d*\.\d\d)\d+", r"\1", text))
+    text, prefix = text.replace("DejaVuSans-", "g"), f"f{crc32(name.encode()):x}"
     text = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
     for colour, variable in THEME.items():
         text = text.replace(colour, variable)

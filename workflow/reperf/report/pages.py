@@ -8,7 +8,7 @@ import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from reperf import printed
-from reperf.layout import FIGURE_KINDS
+from reperf.layout import PUBLISHED_KINDS
 from reperf.logs.facts import called
 
 
@@ -33,5 +33,5 @@ def page_environment(
     environment.filters |= dict(getmembers(printed, isfunction))
     environment.filters |= {function.__name__: function for function in (called, *filters)}
     environment.tests["given"] = pd.notna
-    environment.globals["figure_kinds"] = FIGURE_KINDS
+    environment.globals["published_kinds"] = PUBLISHED_KINDS
     return environment

@@ -3,7 +3,7 @@
 from reperf.builds import build_of, why_build
 from reperf.config import Report, Suite
 from reperf.config.words import LARGEST, topology_shape
-from reperf.data.kind import digest_of_set
+from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
 from reperf.nearest import did_you_mean
 from reperf.plans.planning import Plans
@@ -66,7 +66,7 @@ def check_ready(plan: RunPlan) -> None:
     run = plan.run
     if why := why_build(build_of(run)):
         raise ReperfError(f"{why}; `snakemake --profile slurm survey` makes it")
-    if run.data and digest_of_set(run.data) is None:
+    if run.data and read_of_set(run.data, run.input)[0] is None:
         raise ReperfError(f"{run.data}: is not converted; `snakemake --profile slurm` does that")
 
 

@@ -1,0 +1,120 @@
+"""Before the first run of a call: the cluster is ready, and this machine has nothing else to do."""
+
+import logging
+import os
+import time
+from collections.abc import Callable, Collection
+
+from reperf.config import Report
+from reperf.errors import ReperfError
+from reperf.machine import gpu_handles, visible_gpus
+from reperf.plans.planning import Plans
+from reperf.records.run_record import BESIDE, UNUSABLE
+from reperf.training.hosts import ready_cluster
+
+SECONDS_BETWEEN_LOOKS = 10.0
+QUIET_LOOKS = 3
+"""So many in a row end the wait: a program that compiles pauses now and then."""
+LOOKS_BETWEEN_LINES = 30
+
+logger = logging.getLogger("snakemake.logging")
+"""Snakemake's own: its lines come from another thread, and keep their order."""
+
+
+def make_ready(report: Report, plans: Plans, anew: Collection[str]) -> None:
+    """Check the cluster; or look whether this machine is busy, and wait or go on as `on_busy` says.
+
+    Only a call that trains looks. On a cluster each run records what else its node did.
+
+    Args:
+        report: with its device decided.
+        plans: the report's.
+        anew: the folders of runs that are trained although they have ended.
+
+    Raises:
+        ReperfError: as `ready_cluster` does.
+    """
+    from reperf.plans.costs import has_ended  # noqa: PLC0415 - a dry run does without
+
+    ready_cluster(report)
+    if report.cluster or not (
+        anew or any(not has_ended(plan.run.record, plan) for plan in plans.runs.values())
+    ):
+        return
+    devices = set(map(report.device_of, report.suites))
+    gpus = [gpu.uuid for gpu in visible_gpus(os.environ)] if "cuda" in devices else []
+    begin_or_wait(report.on_busy, lambda: look(gpus))
+
+
+def begin_or_wait(
+    on_busy: str, look: Callable[[], tuple[str, bool]], pause: Callable[[float], None] = time.sleep
+) -> None:
+    """Say that the machine is busy if it is; then wait until it is not, if that is asked for.
+
+    Args:
+        on_busy: "wait" or "go".
+        look: gives what other work there is, "" for none, and whether it spoils numbers.
+        pause: waits for so many seconds.
+
+    Raises:
+        ReperfError: Ctrl-C was pressed meanwhile.
+    """
+    work, spoils = look()
+    if not work:
+        return
+    if on_busy == "go":
+        then = "are not usable" if spoils else "get a mark"
+        logger.warning(
+            f"this machine is busy: {work}. Numbers measured beside that {then}; "
+            "--config on_busy=wait waits for it to end, reperf doctor names the processes"
+        )
+        return
+    logger.warning(f"this machine is busy: {work}; waiting until that ends, as on_busy asks")
+    begun, quiet, looks = time.monotonic(), 0, 0
+    while quiet < QUIET_LOOKS:
+        try:
+            pause(SECONDS_BETWEEN_LOOKS)
+        except KeyboardInterrupt:
+            raise ReperfError(f"stopped while waiting for other work to end: {work}") from None
+        work, looks = look()[0], looks + 1
+        quiet = 0 if work else quiet + 1
+        if work and looks % LOOKS_BETWEEN_LINES == 0:
+            logger.warning(f"still waiting: {work}")
+    minutes = (time.monotonic() - begun) / 60
+    logger.warning(f"this machine is idle after {minutes:.0f} min; the runs begin")
+
+
+def look(gpus: Collection[str]) -> tuple[str, bool]:
+    """What other work this machine does right now.
+
+    Args:
+        gpus: the UUIDs of those that runs may have.
+
+    Returns:
+        The work in words, "" for none that would mark a number; and whether it spoils numbers.
+    """
+    from reperf.training.load import Watch  # noqa: PLC0415 - NVML's bindings are slow to import
+
+    load = Watch(list(gpus)).load(ours=False)
+    share, busiest = load.before or 0.0, _busiest(gpus)
+    works = {
+        f"other work takes {100 * share:.0f} % of the CPUs' time": share > BESIDE,
+        f"{load.gpu_processes} processes compute on its GPUs": bool(load.gpu_processes),
+        f"a GPU is {100 * busiest:.0f} % busy": busiest > BESIDE and not load.gpu_processes,
+    }
+    return " and ".join(work for work, is_so in works.items() if is_so), share > UNUSABLE
+
+
+def _busiest(gpus: Collection[str]) -> float:
+    """For what share of the last moments the busiest GPU computed, even for another container."""
+    import pynvml  # noqa: PLC0415 - likewise
+
+    from reperf.training.telemetry import handle_of  # noqa: PLC0415
+
+    with gpu_handles() as there:
+        try:
+            handles = map(handle_of, gpus if there else ())
+            rates = (pynvml.nvmlDeviceGetUtilizationRates(handle).gpu for handle in handles)
+            return max(rates, default=0) / 100
+        except pynvml.NVMLError:  # NVML does not say, as in MIG mode
+            return 0.0
