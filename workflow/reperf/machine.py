@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import psutil
 
-from reperf.builds import ImageBuild, LockBuild, build_of
+from reperf.builds import ImageBuild, LockBuild, SiteBuild, build_of
 from reperf.builds.engines import engine_called, engine_here
 from reperf.builds.fitness import fit_lock, why_not_compiled, why_not_computed, why_unfit
 from reperf.builds.image_build import check_image
@@ -190,8 +190,10 @@ def _builds_on_gpus(report: Report) -> dict[str, Any]:
     locks: dict[str, LockName] = {}
     ways: dict[str, BuildKind] = {}
     unfit: dict[str, dict[BuildKind, str]] = {}
-    for build in {build_of(run): None for run in report.run_of_each_entry()}:
+    for build in {build_of(run): None for run in report.run_of_each_entry(own_builds=False)}:
         system = build.system.id
+        if isinstance(build, SiteBuild):  # what its code is for is known where a run starts
+            continue
         if not (why := why_unfit(build, hosts)):
             continue
         if not isinstance(build, LockBuild):
@@ -333,7 +335,8 @@ def check_containers(report: Report) -> None:
     runs = report.run_of_each_entry()
     systems = {run.container: run.system for run in runs if run.container}
     for container, system in systems.items():
-        check_image(container, f"images.{system}")
+        place = f"images.{system}" if system in report.images else f"image of {system}"
+        check_image(container, place)
     engine = report.container.engine
     # Of nodes, only the nodes can tell.
     if not systems or (engine and (report.cluster or engine_called(engine).is_here)):
@@ -345,6 +348,17 @@ def check_containers(report: Report) -> None:
         f"for the images of {', '.join(sorted(systems.values()))}; allowed: one that the "
         f"{who_has}, of {', '.join(known)}; or `build: lock`"
     )
+
+
+def check_named_builds(report: Report) -> None:
+    """Refuse environments that are not there or do not do, and locks that are not there.
+
+    Raises:
+        ReperfError: names the environment or the lock, and what is allowed.
+    """
+    for run in report.run_of_each_entry():
+        if run.environment or run.lock_file:
+            _ = build_of(run).recipe_digest
 
 
 def check_compiler(report: Report) -> None:

@@ -20,8 +20,11 @@ def why_unfit(build: Build, hosts: Iterable[Host]) -> str | None:
     """
     hosts = list(hosts)
     why = _why_unfit(build, hosts)
-    if why is None or isinstance(build, ImageBuild):
-        return why and f"{build.system.title}, image: {why}"
+    if why is None:
+        return None
+    if not isinstance(build, LockBuild):
+        kind = "image" if isinstance(build, ImageBuild) else "environment"
+        return f"{build.system.title}, {kind}: {why}"
     other = fit_lock(build, hosts)
     hint = f"; {LockBuild(build.system, other).lock.name} serves it" if other else ""
     return f"{build.system.title}, lock: {why}{hint}"
@@ -42,17 +45,19 @@ def why_not_computed(precision: str, hosts: Iterable[Host]) -> str | None:
 def why_not_compiled(run: Run) -> str | None:
     """Why a run cannot compile where it would start now, or None if it can or need not.
 
-    Of an image, that is known once reperf has looked into it.
+    Of an image or an environment that is there, that is known once reperf has looked into it.
     """
     system = load_systems()[run.system]
     if not any(variant.compiles for variant in system.varied(run.variant)):
         return None
     build = build_of(run)
-    if not isinstance(build, ImageBuild):
+    if isinstance(build, LockBuild):
         compiler, where = compiler_for(run.device), "here"
     elif (build.folder / RECORD).exists():
         compiler = read_built(build).compilers.get(run.device)
-        where = f"in {build.container.image}"
+        where = (
+            f"in {build.container.image if isinstance(build, ImageBuild) else build.environment}"
+        )
     else:
         return None
     if compiler is not None:
@@ -85,8 +90,10 @@ def _why_unfit(build: Build, hosts: Sequence[Host]) -> str | None:
 
 def _needs(build: Build) -> Needs:
     """What is declared of a build."""
-    if isinstance(build, LockBuild):
+    if isinstance(build, LockBuild) and not build.file:
         return build.settings
+    if not isinstance(build, ImageBuild):
+        return Needs()
     known = build.system.image
     # What is known of one image says nothing of another.
     return known if known and known.reference == build.container.image else Needs()

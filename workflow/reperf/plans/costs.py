@@ -9,7 +9,7 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import NamedTuple
 
-from reperf.builds import Build, ImageBuild, build_of, why_build
+from reperf.builds import ImageBuild, LockBuild, SiteBuild, build_of, why_build
 from reperf.config import Report, Run, topology_shape
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import ITERATIONS, TIME_LIMITS, RunPlan
@@ -94,7 +94,9 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
         data for folder, data in converted.items() if not Path(folder, "manifest.json").exists()
     ]
     to_build = {
-        build_of(run).folder: run.device for run, _ in runs if built[build_of(run).id] is None
+        build_of(run).folder: run.device
+        for run, _ in runs
+        if not run.environment and built[build_of(run).id] is None
     }
     return (
         len(missing) * LOG_BYTES
@@ -226,7 +228,7 @@ def _downloads(runs: Iterable[Run]) -> Iterator[str]:
     builds = {(build := build_of(run)).folder: (build, run.device) for run in runs}
     users: dict[tuple[str, Device], list[str]] = defaultdict(list)
     for build, device in sorted(builds.values(), key=lambda one: one[0].id):
-        if why_build(build):
+        if not isinstance(build, SiteBuild) and why_build(build):
             system = build.system if isinstance(build, ImageBuild) else build.system.host
             users[_described(build), device].append(system.id)
     for (described, device), systems in users.items():
@@ -234,7 +236,7 @@ def _downloads(runs: Iterable[Run]) -> Iterator[str]:
         yield f"to download: {described} for {', '.join(systems)}, up to {size} once unpacked"
 
 
-def _described(build: Build) -> str:
+def _described(build: LockBuild | ImageBuild) -> str:
     if isinstance(build, ImageBuild):
         return f"image {build.container.image}"
     packages = build.lock.read_text(encoding="utf-8").count("==")
