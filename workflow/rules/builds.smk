@@ -3,7 +3,7 @@
 from reperf.builds import every_lock
 from reperf.builds.image_build import image_file
 
-BUILDS = every_lock() | {folder.name: plan.build for folder, plan in PLANS.builds.items()}
+BUILDS = every_lock() | PLANS.named_builds
 
 
 def recipe_of_lock(wildcards):

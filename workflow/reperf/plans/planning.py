@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from reperf.builds import Build
 from reperf.config import Cell, Data, Report, Run, Suite
 from reperf.config.data import KIND_OF
 from reperf.config.words import LARGEST
@@ -106,6 +107,11 @@ class Plans:
         if folder not in self.runs:
             raise ReperfError(f"{folder}: not in this report; allowed: what `reperf runs` lists")
         return self.runs[folder]
+
+    @property
+    def named_builds(self) -> dict[str, Build]:
+        """The builds of these plans, by the names of their folders."""
+        return {folder.name: plan.build for folder, plan in self.builds.items()}
 
     @property
     def results(self) -> "Results":
