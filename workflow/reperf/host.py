@@ -10,6 +10,7 @@ class Gpu(BaseModel):
     uuid: str
     memory_bytes: int
     capability: str | None = Field(None, description="compute capability, such as 9.0")
+    gfx: str | None = Field(None, description="AMD's architecture, such as gfx90a; null: NVIDIA's")
 
 
 class Host(BaseModel):

@@ -4,7 +4,15 @@ from collections.abc import Iterable, Sequence
 
 from trainers.contract.compilers import COMPILERS, compiler_for
 
-from reperf.builds.build import RECORD, Build, ImageBuild, LockBuild, build_of, read_built
+from reperf.builds.build import (
+    RECORD,
+    Build,
+    ImageBuild,
+    LockBuild,
+    SiteBuild,
+    build_of,
+    read_built,
+)
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.host import Host
@@ -81,11 +89,23 @@ def _why_unfit(build: Build, hosts: Sequence[Host]) -> str | None:
     needs = _needs(build)
     architectures = needs.architectures or _architectures_found_in(build)
     for host in hosts:
-        reasons = [why_not_on(architectures, gpu.capability) for gpu in host.gpus if gpu.capability]
+        reasons = [_why_not_amds(build, gpu.gfx) for gpu in host.gpus if gpu.gfx]
+        reasons += [
+            why_not_on(architectures, gpu.capability) for gpu in host.gpus if gpu.capability
+        ]
         reasons += [why_not_with(host.driver, needs.driver)] if host.driver else []
         if why := next(filter(None, reasons), None):
             return why
     return None
+
+
+def _why_not_amds(build: Build, gfx: str) -> str | None:
+    """Why a build does not run on a GPU of AMD's; None if it does, or if it is not looked into."""
+    try:
+        is_for_amd = isinstance(build, SiteBuild) and read_built(build).rocm
+    except ReperfError:
+        return None
+    return None if is_for_amd else f"it is no build for ROCm; the GPU is AMD's {gfx}"
 
 
 def _needs(build: Build) -> Needs:

@@ -378,6 +378,12 @@ class Report(Measured):
             )
         return self
 
+    @property
+    def names_environments(self) -> bool:
+        """Whether any entry could train in an environment that is there."""
+        entries = (entry for suite in self.suites for entry in suite.entries)
+        return any(map(self._environment_of, entries))
+
     def _environment_of(self, entry: Entry) -> SiteEnvironment | None:
         """The environment that is named for an entry, whether or not it trains in it."""
         return entry.environment or self.environments.get(entry.system) or self.environment
