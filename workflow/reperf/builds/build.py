@@ -100,7 +100,9 @@ class ImageBuild:
 
     @property
     def id(self) -> str:
-        return f"{self.system.id}.image"
+        own = self.system.image
+        other = "" if own and own.reference == self.container.image else self.recipe_digest[:8]
+        return "-".join(filter(None, (f"{self.system.id}.image", other)))
 
     @cached_property
     def folder(self) -> Path:
