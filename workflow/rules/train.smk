@@ -28,7 +28,7 @@ def manifest_of(run):
 def needs_of(plan):
     """What must exist before a run starts: its framework, what it reads, its batch size."""
     # An image may turn out to be none: nobody should learn that after hours of other runs.
-    builds = {plan.build.folder, *map(str, PLANS.builds)}
+    builds = {plan.build.folder, *PLANS.images}
     return {
         "build": [f"{folder}/environment.json" for folder in sorted(builds)],
         "data": manifest_of(plan.run),

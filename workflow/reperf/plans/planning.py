@@ -109,6 +109,11 @@ class Plans:
         return self.runs[folder]
 
     @property
+    def images(self) -> list[str]:
+        """The folders of the builds that are made from images."""
+        return [str(folder) for folder, plan in self.builds.items() if plan.container]
+
+    @property
     def named_builds(self) -> dict[str, Build]:
         """The builds of these plans, by the names of their folders."""
         return {folder.name: plan.build for folder, plan in self.builds.items()}
