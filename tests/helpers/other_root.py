@@ -12,7 +12,7 @@ PLACES = ("SYSTEMS", "TRAINERS", "ENVIRONMENTS", "PROGRAM", "SERVER", "MODULE_ST
 
 def forget() -> None:
     """Forget all systems and builds that were read."""
-    for known in (system.load_systems, system._module, imported_by, build._build_of):
+    for known in (system.load_systems, system._module, imported_by, build.build_for):
         known.cache_clear()
 
 

@@ -302,6 +302,26 @@ def test_ranks_on_two_nodes_train_in_the_images_of_each_with_the_configured_vari
     assert f"quick|gres:gpu:3|8000M|{benchmark.folder}" in benchmark.cluster.ask(*asked)
 
 
+def test_an_environment_that_is_another_one_on_a_node_is_refused_by_the_nodes_name(
+    benchmark, older, tmp_path
+):
+    (tmp_path / "more/more.dist-info").mkdir(parents=True)
+    (tmp_path / "more/more.dist-info/METADATA").write_text("Name: more\nVersion: 1.0\n")
+    for other, code in (("none", 0), ("node2", 1)):
+        only = f'test "$SLURMD_NODENAME" != {other} || export PYTHONPATH={tmp_path}/more'
+        benchmark.configure(
+            topologies=["2n1g"],
+            repeats=1,
+            environment={"python": str(older), "before": only},
+            cluster={"nodes": 4, "devices_per_node": 8, "options": ["--nodelist=node[1-2]"]},
+        )
+        target = "results/runs/small/stand-in/2n1g/1/run.json"
+        answer = benchmark.snakemake("--retries", "0", target)
+        assert answer.returncode == code, answer.stdout
+    said = "node2 has other packages than node1: more 1.0 for none; allowed: the same packages on"
+    assert said in answer.stdout
+
+
 def test_long_lines_come_whole_out_of_srun(cluster):
     # srun tells each task that its input has ended. Where a task ends before it has heard of that,
     # the connection is reset, and what srun had no room for yet is lost; so listen first.

@@ -1,6 +1,7 @@
 """What this machine is, and what it can hold."""
 
 import os
+from contextlib import nullcontext
 
 import pytest
 from reperf import machine
@@ -49,6 +50,38 @@ def test_the_host_is_this_machine():
     assert Host.model_validate_json(host.model_dump_json()) == host
     assert bool(host.gpus) == bool(host.driver) == bool(host.cuda)
     assert all(gpu.memory_bytes > 2**30 for gpu in host.gpus)
+
+
+AMDS_NODES = {
+    0: ("cpu_cores_count 64\nsimd_count 0\ngfx_target_version 0\n", 2**38),
+    2: ("simd_count 440\ngfx_target_version 90010\nunique_id 3735928559\n", 2**36),
+    10: ("simd_count 1216\ngfx_target_version 90402\nunique_id 1\n", 3 * 2**36),
+}
+
+
+def test_gpus_of_amd_are_seen_without_nvml_and_only_an_environment_trains_on_them(
+    tmp_path, monkeypatch
+):
+    for number, (properties, size) in AMDS_NODES.items():
+        bank = tmp_path / str(number) / "mem_banks/0"
+        bank.mkdir(parents=True)
+        (tmp_path / str(number) / "properties").write_text(properties)
+        (bank / "properties").write_text(f"heap_type 1\nsize_in_bytes {size}\nflags 0\n")
+    monkeypatch.setattr(machine, "KFD_NODES", tmp_path)
+    monkeypatch.setattr(machine, "gpu_handles", lambda: nullcontext([]))
+    found = machine.gpus.__wrapped__()
+    assert [(gpu.name, gpu.memory_bytes) for gpu in found] == [
+        ("AMD gfx90a", 2**36),
+        ("AMD gfx942", 3 * 2**36),
+    ]
+    assert found[0].uuid == "GPU-00000000deadbeef"
+    monkeypatch.setattr(machine, "gpus", lambda: found)
+    monkeypatch.setattr(machine, "cores", lambda: 4)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    assert machine.resolve(report()).device == "cpu"
+    assert machine.resolve(report(environment="/sw/pytorch")).device == "cuda"
+    resolved = machine.resolve(report(device="cuda"))
+    assert "it is no build for ROCm; the GPU is AMD's gfx90a" in resolved.left_out()
 
 
 def test_cores_are_those_that_this_process_may_use():

@@ -25,6 +25,7 @@ NAMES = (
     "reperf latex",
     "reperf archive verify",
     "git pull",
+    "uv pip compile",
     "cp -r",
 )
 """A command as a sentence calls it."""

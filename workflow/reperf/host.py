@@ -10,6 +10,7 @@ class Gpu(BaseModel):
     uuid: str
     memory_bytes: int
     capability: str | None = Field(None, description="compute capability, such as 9.0")
+    gfx: str | None = Field(None, description="AMD's architecture, such as gfx90a; null: NVIDIA's")
 
 
 class Host(BaseModel):
@@ -39,18 +40,28 @@ class Image(BaseModel):
     engine_version: str
 
 
+class Site(BaseModel):
+    """The environment that was there already, made by somebody else."""
+
+    named: str = Field(description="as the configuration names it")
+    executable: str = Field(description="its Python")
+    digest: str = Field(description="SHA-256 of its Python's version and the list of its packages")
+
+
 class Environment(BaseModel):
     """What the trainer ran in: what its own Python found there."""
 
-    lock: str = Field("", description="the lock file, relative to the repository; empty: an image")
+    lock: str = Field("", description="the lock file, relative to the repository; empty: none")
     lock_sha256: str = ""
     image: Image | None = None
+    site: Site | None = None
     python: str
     packages: dict[str, str] = Field(description="what was really installed: name -> version")
     overlay: dict[str, str] = Field({}, description="what was installed beside the image's own")
     system: str | None = Field(None, description="the operating system's name, in the container")
     framework: str | None = Field(None, description="its version")
     cuda: str | None = Field(None, description="that the framework was built for")
+    rocm: str | None = Field(None, description="likewise; NVML says nothing of its GPUs")
     nccl: str | None = None
     architectures: tuple[str, ...] = Field(
         (), description="what its GPU code is compiled for: sm_90 is binary, compute_90 is PTX"

@@ -5,7 +5,7 @@ import platform
 import re
 import socket
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import takewhile
 from pathlib import Path
@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import psutil
 
-from reperf.builds import ImageBuild, LockBuild, build_of
+from reperf.builds import ImageBuild, LockBuild, SiteBuild, build_of
 from reperf.builds.engines import engine_called, engine_here
 from reperf.builds.fitness import fit_lock, why_not_compiled, why_not_computed, why_unfit
 from reperf.builds.image_build import check_image
@@ -25,6 +25,9 @@ from reperf.errors import ReperfError
 from reperf.host import Gpu, Host
 from reperf.programs import answer_of
 from reperf.systems import BuildKind, LockName, Precision, System, load_systems, load_workloads
+
+KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
+"""Where AMD's driver lists CPUs and GPUs."""
 
 
 def cores() -> int:
@@ -50,10 +53,12 @@ def gpu_handles() -> Iterator[list[Any]]:
 
 @cache
 def gpus() -> tuple[Gpu, ...]:
-    """The GPUs that NVML sees; none where there is no NVIDIA driver."""
+    """The GPUs that NVML sees; where there is no NVIDIA driver, those of AMD's driver, if any."""
     import pynvml  # noqa: PLC0415
 
     with gpu_handles() as handles:
+        if not handles:
+            return tuple(_amds_gpus())
         return tuple(
             Gpu(
                 name=pynvml.nvmlDeviceGetName(handle),
@@ -63,6 +68,33 @@ def gpus() -> tuple[Gpu, ...]:
             )
             for handle in handles
         )
+
+
+def _amds_gpus() -> Iterator[Gpu]:
+    """The GPUs that AMD's driver lists, in the order in which ROCm numbers them.
+
+    Source: drivers/gpu/drm/amd/amdkfd/kfd_topology.c in Linux.
+    """
+    nodes = sorted(KFD_NODES.glob("[0-9]*"), key=lambda node: int(node.name))
+    for node in nodes:
+        with suppress(OSError, ValueError):
+            facts = _numbers_in(node / "properties")
+            version = facts.get("gfx_target_version", 0)
+            if not facts.get("simd_count") or not version:  # a CPU
+                continue
+            gfx = f"gfx{version // 10_000}{version // 100 % 100:x}{version % 100:x}"
+            yield Gpu(
+                name=f"AMD {gfx}",
+                uuid=f"GPU-{facts.get('unique_id', 0):016x}",
+                memory_bytes=_numbers_in(node / "mem_banks/0/properties")["size_in_bytes"],
+                gfx=gfx,
+            )
+
+
+def _numbers_in(file: Path) -> dict[str, int]:
+    """The lines of a file of AMD's driver, each a name and a number."""
+    pairs = (line.split() for line in file.read_text(encoding="ascii").splitlines())
+    return {name: int(number) for name, number in pairs}
 
 
 def visible_gpus(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
@@ -190,8 +222,10 @@ def _builds_on_gpus(report: Report) -> dict[str, Any]:
     locks: dict[str, LockName] = {}
     ways: dict[str, BuildKind] = {}
     unfit: dict[str, dict[BuildKind, str]] = {}
-    for build in {build_of(run): None for run in report.run_of_each_entry()}:
+    for build in {build_of(run): None for run in report.run_of_each_entry(own_builds=False)}:
         system = build.system.id
+        if isinstance(build, SiteBuild):  # what its code is for is known where a run starts
+            continue
         if not (why := why_unfit(build, hosts)):
             continue
         if not isinstance(build, LockBuild):
@@ -228,7 +262,10 @@ def _best_device(report: Report) -> Literal["cpu", "cuda"]:
         return "cuda"
     undecided = [suite for suite in report.suites if suite.device is None]
     wanted = report.model_copy(update={"suites": tuple(undecided)}).largest_shape[1]
-    return "cuda" if len(visible_gpus(os.environ)) >= wanted else "cpu"
+    seen = visible_gpus(os.environ)
+    # No lock and no image of ours has code for AMD's.
+    useful = [gpu for gpu in seen if gpu.gfx is None or report.names_environments]
+    return "cuda" if len(useful) >= wanted else "cpu"
 
 
 def check_fits(report: Report) -> None:
@@ -333,7 +370,8 @@ def check_containers(report: Report) -> None:
     runs = report.run_of_each_entry()
     systems = {run.container: run.system for run in runs if run.container}
     for container, system in systems.items():
-        check_image(container, f"images.{system}")
+        place = f"images.{system}" if system in report.images else f"image of {system}"
+        check_image(container, place)
     engine = report.container.engine
     # Of nodes, only the nodes can tell.
     on_nodes = report.slurm if engine == "pyxis" else report.cluster
@@ -346,6 +384,17 @@ def check_containers(report: Report) -> None:
         f"for the images of {', '.join(sorted(systems.values()))}; allowed: one that the "
         f"{who_has}, of {', '.join(known)}; or `build: lock`"
     )
+
+
+def check_named_builds(report: Report) -> None:
+    """Refuse environments that are not there or do not do, and locks that are not there.
+
+    Raises:
+        ReperfError: names the environment or the lock, and what is allowed.
+    """
+    for run in report.run_of_each_entry():
+        if run.environment or run.lock_file:
+            _ = build_of(run).recipe_digest
 
 
 def check_compiler(report: Report) -> None:

@@ -1,14 +1,14 @@
-# How the systems get their frameworks: an environment for each lock, a folder for each image.
+# How the systems get their frameworks: from locks, from environments that are there, from images.
 
 from reperf.builds import every_lock
 from reperf.builds.image_build import image_file
 
-LOCKS = every_lock()
+BUILDS = every_lock() | PLANS.named_builds
 
 
 def recipe_of_lock(wildcards):
     """What an environment is made from; "ancient", because its folder's name holds the digest."""
-    return [ancient(file) for file in seen_from_here(LOCKS[wildcards.name].recipe)]
+    return [ancient(file) for file in seen_from_here(BUILDS[wildcards.name].recipe)]
 
 
 # An environment's programs name the folder that it was built in.
@@ -20,7 +20,7 @@ rule environment:
     log:
         "logs/envs/{name}.log",
     wildcard_constraints:
-        name="|".join(map(re.escape, LOCKS)),
+        name="|".join(map(re.escape, BUILDS)),
     params:
         folder=lambda wildcards: str(Path(".envs").resolve()),
     message:
@@ -31,15 +31,15 @@ rule environment:
 
 rule image:
     input:
-        image=lambda wildcards: image_file(PLANS.images[wildcards.name].container),
+        image=lambda wildcards: image_file(BUILDS[wildcards.name].container),
     output:
         ".images/{name}/environment.json",
     log:
         "logs/images/{name}.log",
     wildcard_constraints:
-        name="|".join(map(re.escape, PLANS.images)) or "none",
+        name="|".join(map(re.escape, BUILDS)),
     params:
-        plan=lambda wildcards: PLANS.images[wildcards.name].digest,
+        plan=lambda wildcards: PLANS.builds[Path(".images", wildcards.name)].digest,
         folder=lambda wildcards: str(Path(".images").resolve()),
     message:
         "get the image of {wildcards.name}, and what it lacks"

@@ -1,8 +1,19 @@
-"""Build the environment of a lock."""
+"""Build the environment of a lock, or look into one that is there."""
+
+from pathlib import Path
 
 from reperf.building.script import script
-from reperf.builds import every_lock
+from reperf.builds import LockBuild, every_lock
 from reperf.builds.lock_build import build_lock
+from reperf.builds.site_build import build_site
+from reperf.layout import PLAN
+from reperf.plans.plan_files import MadePlan
 
 with script(snakemake.log[0]):
-    build_lock(every_lock()[snakemake.wildcards.name])
+    folder = Path(snakemake.output[0]).parent
+    known = every_lock().get(folder.name)
+    build = known or MadePlan.read(folder / PLAN).build
+    if isinstance(build, LockBuild):
+        build_lock(build)
+    else:
+        build_site(build, folder)

@@ -1,9 +1,11 @@
 """What an environment or a container image holds, as one line of JSON, asked from inside.
 
     python -m trainers.inside torch
+    python -m trainers.inside torch --listed
 
 Its Python, packages and operating system, and how its framework was built. It needs nothing beside
 the standard library, and no GPU: what a framework is, is known even where it cannot be imported.
+With --listed nothing is imported, so that it may be asked wherever a run starts.
 """
 
 import argparse
@@ -34,9 +36,9 @@ def inside(framework):
         python, executable, system, machine, libc; compilers, device -> the path of the compiler
         that is found for it, or None; packages, name -> version, and overlay, those of them that a
         virtual environment adds to what lies beneath it; framework, its version, or None where it
-        is not there; cuda and nccl, the versions that it was built for, which are None in a build
-        for CPUs; architectures, what the framework itself says that it is compiled for, empty if it
-        does not say; and import_trouble, the last line of what an import said if it failed.
+        is not there; cuda, rocm and nccl, the versions that it was built for, which are None in a
+        build for CPUs; architectures, what the framework itself says that it is compiled for, empty
+        if it does not say; and import_trouble, the last line of what an import said if it failed.
     """
     packages, overlay = _packages()
     return {
@@ -52,6 +54,26 @@ def inside(framework):
     }
 
 
+def listed(framework):
+    """What can be said at once.
+
+    Args:
+        framework: the package that is looked for.
+
+    Returns:
+        node, its name; python, executable and packages, as `inside` has them; is_there, whether the
+        framework is installed; and variables, all environment variables that are set here.
+    """
+    return {
+        "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
+        "python": platform.python_version(),
+        "executable": sys.executable,
+        "packages": _packages()[0],
+        "is_there": folder_of(framework) is not None,
+        "variables": dict(os.environ),
+    }
+
+
 def _framework(name, packages):
     version, trouble = said_by("import {0}; print({0}.__version__)".format(name))
     folder = folder_of(name)
@@ -64,6 +86,7 @@ def _framework(name, packages):
     return {
         "framework": version or next(installed, None),
         "cuda": build.cuda,
+        "rocm": build.rocm,
         "nccl": build.nccl,
         "architectures": build.architectures,
         "import_trouble": trouble,
@@ -121,7 +144,9 @@ def _os_release():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("framework", help="the package that is imported")
-    print(json.dumps(inside(parser.parse_args().framework), sort_keys=True))
+    parser.add_argument("--listed", action="store_true", help="list packages, and import none")
+    flags = parser.parse_args()
+    print(json.dumps((listed if flags.listed else inside)(flags.framework), sort_keys=True))
 
 
 if __name__ == "__main__":

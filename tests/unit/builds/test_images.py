@@ -117,7 +117,7 @@ NODE = {"nodes": 1, "devices_per_node": 2}
         ({"container": {"engine": "pyxis"}}, "container.engine: pyxis is not here, for"),
         ({"container": {"engine": "bubblewrap"}}, "x: container.engine: got 'bubblewrap'; allo"),
         ({"images": {"torch": "/"}}, "x: images.torch: got 'torch'; allowed: "),
-        ({"build": "wheel"}, "x: build: got 'wheel'; allowed: 'lock' or 'image'"),
+        ({"build": "wheel"}, "x: build: got 'wheel'; allowed: 'lock', 'image' or 'environment'"),
     ],
     ids=lambda value: str(value)[:40],
 )

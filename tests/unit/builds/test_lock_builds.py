@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from reperf.builds import LockBuild, inside, lock_build, read_environment, steps, why_build
+from reperf.builds import LockBuild, inside, read_environment, steps, why_build
 from reperf.builds.inside import BuildPython
 from reperf.builds.lock_build import build_lock
 from reperf.errors import ReperfError
@@ -23,7 +23,6 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 @pytest.fixture
 def root(tmp_path, monkeypatch) -> Path:
     """A repository that holds nothing yet, whose packages come from its folder wheels/."""
-    monkeypatch.setattr(lock_build, "ENVIRONMENTS", tmp_path / "envs")
     monkeypatch.setattr(inside, "ROOT", tmp_path)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "wheels"))

@@ -130,6 +130,17 @@ IN_REPORT = [
     ),
     ({"suites": [SUITE, SUITE]}, "suites: small appears twice; allowed: each once"),
     ({"topologies": ["1n1g", "1n1g"]}, "topologies: 1n1g appears twice; allowed: each once"),
+    # Builds.
+    ({"environment": {}}, "environment: got an empty mapping; allowed: a path, or python, mod"),
+    ({"environment": "~/torch"}, "environment.python: got '~/torch'; allowed: the whole path"),
+    (
+        {"build": "environment"},
+        "suites.small: pytorch: build: got environment, and none is named for it; allowed: env",
+    ),
+    (
+        {"images": {"pytorch": "a"}, "environments": {"pytorch": "/sw"}},
+        "environments.pytorch: images names it, too; allowed: one of them, and entries with",
+    ),
 ]
 
 # What is said stands behind "suites.small".
@@ -188,6 +199,18 @@ topologies: [1n1g, 1n3g]
 WRITTEN_IN_SUITE = """
 systems: [pytorch, {system: pytorch, batch_size: 8}]
   .systems: pytorch appears twice; allowed: each once
+systems: [pytorch, {system: pytorch, environment: /sw}]
+  .systems: pytorch appears twice, in builds of its own; allowed: a `label` for each that tells
+systems: [{system: pytorch, environment: /a, label: a}, {system: pytorch, lock: b, label: a}]
+  .systems: pytorch+a appears twice, in builds of its own; allowed: a `label` for each that tells
+systems: [{system: pytorch, environment: /a, lock: b}]
+  .systems.pytorch: got lock and environment; allowed: one of them
+systems: [{system: pytorch, build: image, lock: b}]
+  .systems.pytorch: build: got image beside lock; allowed: without build
+systems: [{system: pytorch, label: compile}]
+  .systems.pytorch: label: compile is a variant of pytorch; allowed: another name
+systems: [{system: pytorch, label: Two Words}]
+  .systems.pytorch.label: got 'Two Words'; allowed: lowercase letters
 systems: [tensorflow-ps, {system: tensorflow-ps, servers: {}}]
   .systems: tensorflow-ps+servers-1 appears twice; allowed: each once
 shape: {image_size: 1000000}
@@ -379,6 +402,15 @@ def test_the_page_on_the_configuration_is_up_to_date(capsys):
     assert main(["config", "docs"]) == 0
     page = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
     assert capsys.readouterr().out == page, "run: reperf config docs > docs/configuration.md"
+
+
+def test_the_examples_of_environments_are_valid():
+    page = (ROOT / "docs/environments.md").read_text(encoding="utf-8")
+    examples = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
+    assert len(examples) == 5
+    for example in map(yaml.safe_load, examples):
+        report = load_report({"suites": [SUITE]} | example, "environments.md")
+        assert report.names_environments
 
 
 def test_every_key_is_explained():

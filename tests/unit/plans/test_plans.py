@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from reperf.builds.build import build_for
 from reperf.config import load_report
-from reperf.plans.plan_files import ImagePlan, ReportPlan, SetPlan, SuitePlan
+from reperf.plans.plan_files import MadePlan, ReportPlan, SetPlan, SuitePlan
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
 from reperf.systems import ROOT, load_systems
@@ -43,7 +44,7 @@ def test_equal_content_is_an_equal_file():
 
 
 def test_runs_train_repeat_by_repeat_in_an_order_of_the_seed():
-    report = in_suite(repeats=5)
+    report = in_suite(repeats=5, topologies=["1n1g", "1n2g", "1n4g"])
 
     def order(**changes: object) -> list[str]:
         turns = Plans(load_report(SMALL | report | changes)).turns
@@ -52,6 +53,15 @@ def test_runs_train_repeat_by_repeat_in_an_order_of_the_seed():
 
     repeats = [int(folder.rpartition("/")[2]) for folder in order()]
     assert repeats == sorted(repeats)
+    # A B B A, and a new order after it.
+    cells = [
+        [folder.rpartition("/")[0] for folder in order() if folder.endswith(f"/{repeat}")]
+        for repeat in range(1, 6)
+    ]
+    assert cells[1] != cells[0]
+    assert cells[1][::-1] == [cell for cell in cells[0] if cell in cells[1]]
+    assert cells[3][::-1] == cells[2]
+    assert len({tuple(cells[repeat]) for repeat in (1, 2, 4)}) > 1
     assert order() == order()
     assert order() != order(seed=2)
 
@@ -77,6 +87,31 @@ def test_a_plan_is_read_as_it_was_written(tmp_path: Path):
         assert (read, read.digest, read.text) == (plan, plan.digest, plan.text)
 
 
+def test_each_build_of_a_system_has_a_plan_and_its_own_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "nightly.txt").write_text("torch==9.9\n")
+    named = (
+        {"lock": "nightly.txt", "label": "nightly"},
+        {"image": "me/torch:1", "label": "image"},
+        {"image": "me/torch:2", "label": "image-2"},
+    )
+    systems = ["pytorch", *({"system": "pytorch"} | one for one in named)]
+    plans = Plans(load_report(SMALL | in_suite(systems=systems, repeats=1)))
+    builds = {
+        plan.run.label: plan.build for plan in plans.runs.values() if plan.run.suite == "small"
+    }
+    assert len({build.folder for build in builds.values()}) == 4
+    assert len({build.id for build in plans.named_builds.values()}) == 3
+    plans.write()
+    for folder, plan in plans.builds.items():
+        assert MadePlan.read(folder / "plan.json").build is plan.build
+    before = builds["nightly"]
+    (tmp_path / "nightly.txt").write_text("torch==9.10\n")
+    build_for.cache_clear()
+    after = Plans(load_report(SMALL | in_suite(systems=systems, repeats=1))).runs
+    assert before not in [plan.build for plan in after.values()]
+
+
 JUNK = {
     "missing": None,
     "empty": b"",
@@ -93,7 +128,7 @@ READERS = {
     "results/suites/a/plan.json": lambda _: SuitePlan.of("a"),
     "results/plan.json": ReportPlan.read,
     "data/a/plan.json": SetPlan.read,
-    ".images/a/plan.json": ImagePlan.read,
+    ".images/a/plan.json": MadePlan.read,
 }
 
 

@@ -3,8 +3,8 @@
 import pytest
 from reperf.config import Parallel, Run
 from reperf.config.parallelism import Servers
-from reperf.config.site import Container
-from reperf.host import Environment, Gpu, Host, Image
+from reperf.config.site import Container, SiteEnvironment
+from reperf.host import Environment, Gpu, Host, Image, Site
 from reperf.records.cell_key import NO_PART, differing, key_of, short
 
 from tests.helpers.run_records import HOST, record_of, small_run
@@ -15,6 +15,8 @@ V100, H100 = (
 )
 IMAGE = Image(reference="a", digest=f"sha256:{'b' * 64}", engine="docker", engine_version="1")
 LOCK = {"lock": "envs/pytorch.txt", "lock_sha256": "a" * 64, "python": "3.12", "packages": {}}
+SITE = Site(named="/sw/pytorch", executable="/sw/pytorch/bin/python", digest="d" * 64)
+IN_SITE = {"lock": "", "lock_sha256": "", "site": SITE}
 IN_IMAGE = {"lock": "", "lock_sha256": "", "image": IMAGE}
 
 
@@ -50,7 +52,10 @@ OTHER = {
     "memory_limit": 2**30,
     "seed": 7,
     "lock": "volta",
+    "lock_file": "nightly.txt",
     "container": Container(engine="docker", image="a"),
+    "environment": SiteEnvironment(python="/sw/pytorch"),
+    "label": "nightly",
 }
 
 
@@ -68,6 +73,7 @@ def test_device_and_build_are_in_it():
         key(build={"lock_sha256": "c" * 64}),
         key(build=IN_IMAGE),
         key(build=IN_IMAGE | {"overlay": {"flax": "1"}}),
+        key(build=IN_SITE),
         key(V100, device="cuda"),
         key(H100, device="cuda"),
     ]

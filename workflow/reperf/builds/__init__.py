@@ -1,8 +1,9 @@
 """Builds: how a system gets its framework, and what was really found in it.
 
 A lock becomes an environment, a folder under .envs/ with a Python of its own. An image is pulled
-once, and a folder under .images/ holds what it lacks. A folder's name holds the digest of all that
-it is made from, and environment.json is written last.
+once, and a folder under .images/ holds what it lacks. Of an environment that is there already, a
+folder under .envs/ says what is in it. A folder's name holds the digest of all that it is made
+from, and environment.json is written last.
 """
 
 from reperf.builds.build import (
@@ -10,6 +11,7 @@ from reperf.builds.build import (
     Build,
     ImageBuild,
     LockBuild,
+    SiteBuild,
     build_of,
     every_lock,
     read_environment,
@@ -21,6 +23,7 @@ __all__ = [
     "Build",
     "ImageBuild",
     "LockBuild",
+    "SiteBuild",
     "build_of",
     "every_lock",
     "read_environment",

@@ -7,12 +7,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import Field, ValidationError
 
 from reperf.builds.inside import Contents
-from reperf.builds.installed import why_not_as_built
-from reperf.config import Container, Run
+from reperf.builds.installed import differing, why_not_as_built
+from reperf.builds.site_python import Listed, interpreter_of, look
+from reperf.config import Container, Run, SiteEnvironment
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
 from reperf.host import Environment
@@ -24,14 +26,23 @@ RECORD = "environment.json"
 
 @dataclass(frozen=True, eq=False)
 class LockBuild:
-    """A system's environment from one of its locks; systems may share one."""
+    """A system's environment from one of its locks, or from another; systems may share one.
+
+    Attributes:
+        file: the other lock, with which the packages of the system's are installed.
+    """
 
     system: System
     name: LockName
+    file: Path | None = None
 
     @property
     def id(self) -> str:
-        """The build's name in paths and messages."""
+        """The build's name in messages."""
+        return self.folder.name if self.file else self._name
+
+    @property
+    def _name(self) -> str:
         return self.system.host.id + self._ending
 
     @property
@@ -42,7 +53,7 @@ class LockBuild:
     @cached_property
     def folder(self) -> Path:
         """The build's folder, relative to the working folder; another recipe has another folder."""
-        return Path(".envs", f"{self.id}-{self.recipe_digest[:8]}")
+        return Path(".envs", f"{self._name}-{self.recipe_digest[:8]}")
 
     @property
     def python(self) -> Path:
@@ -52,7 +63,12 @@ class LockBuild:
     @property
     def lock(self) -> Path:
         """The lock file, which names the exact packages."""
-        return self.system.environments / f"{self.id}.txt"
+        return self.file or self.system.environments / f"{self._name}.txt"
+
+    @property
+    def lock_name(self) -> str:
+        """The lock as messages and records name it."""
+        return str(self.file or self.lock.relative_to(self.system.environments.parent))
 
     @property
     def settings(self) -> Lock:
@@ -84,7 +100,9 @@ class ImageBuild:
 
     @property
     def id(self) -> str:
-        return f"{self.system.id}.image"
+        own = self.system.image
+        other = "" if own and own.reference == self.container.image else self.recipe_digest[:8]
+        return "-".join(filter(None, (f"{self.system.id}.image", other)))
 
     @cached_property
     def folder(self) -> Path:
@@ -113,7 +131,46 @@ class ImageBuild:
         return _digest_of(self.recipe, self.container.image)
 
 
-Build = LockBuild | ImageBuild
+@dataclass(frozen=True, eq=False)
+class SiteBuild:
+    """An environment that is there already, and a folder that says what was found in it."""
+
+    system: System
+    device: Device
+    environment: SiteEnvironment
+
+    @property
+    def id(self) -> str:
+        asked = repr((self.device, self.environment))
+        return f"{self.system.id}.site-{_digest_of((), asked)[:8]}"
+
+    @cached_property
+    def folder(self) -> Path:
+        """The folder of its record, relative to the working folder."""
+        return Path(".envs", f"{self.id}-{self.recipe_digest[:8]}")
+
+    @cached_property
+    def python(self) -> Path:
+        """The Python that starts the build's programs; a name where bash finds it."""
+        return interpreter_of(self.environment) or Path("python")
+
+    @property
+    def recipe(self) -> list[Path]:
+        """The files that it is made from: none of reperf's."""
+        return []
+
+    @cached_property
+    def listed(self) -> Listed:
+        """What is in it on this machine, as it was when this process looked first."""
+        return look(self.environment, self.system)
+
+    @cached_property
+    def recipe_digest(self) -> str:
+        """The SHA-256 of its Python's version and of all packages with theirs."""
+        return self.listed.digest
+
+
+Build = LockBuild | ImageBuild | SiteBuild
 
 
 def _digest_of(files: Iterable[Path], more: str) -> str:
@@ -124,18 +181,46 @@ def _digest_of(files: Iterable[Path], more: str) -> str:
 
 def build_of(run: Run) -> Build:
     """The build in which a run trains."""
-    return _build_of(run.system, run.lock or run.device, run.container)
+    return build_for(
+        Asked(run.system, run.device, run.lock, run.lock_file, run.container, run.environment)
+    )
+
+
+class Asked(NamedTuple):
+    """The fields of a Run that say in which build it trains."""
+
+    system: str
+    device: Device
+    lock: LockName | None = None
+    lock_file: str | None = None
+    container: Container | None = None
+    environment: SiteEnvironment | None = None
 
 
 # Planning asks for every run.
 @cache
-def _build_of(system: str, lock: LockName, container: Container | None) -> Build:
-    known = load_systems()[system]
-    return LockBuild(known, lock) if container is None else ImageBuild(known, container)
+def build_for(asked: Asked) -> Build:
+    """The build that is asked for.
+
+    Raises:
+        ReperfError: there is no such lock.
+    """
+    system = load_systems()[asked.system]
+    if asked.container:
+        return ImageBuild(system, asked.container)
+    if asked.environment:
+        return SiteBuild(system, asked.device, asked.environment)
+    file = Path(asked.lock_file) if asked.lock_file else None
+    if file and not file.is_file():
+        raise ReperfError(
+            f"lock: got {asked.lock_file!r}, which is not there; allowed: a file of exact "
+            "versions, as uv pip compile writes it"
+        )
+    return LockBuild(system, asked.lock or asked.device, file)
 
 
 def every_lock() -> dict[str, LockBuild]:
-    """Every environment that a lock describes, by the name of its folder."""
+    """Every environment that a lock of a system describes, by the name of its folder."""
     builds = [
         LockBuild(system, name)
         for system in load_systems().values()
@@ -169,13 +254,16 @@ def read_built(build: Build) -> Built:
     Raises:
         ReperfError: the build is not made, or not completely.
     """
-    path = build.folder / RECORD
+    return read_built_in(build.folder)
+
+
+def read_built_in(folder: Path) -> Built:
+    """The same of the build in a folder."""
+    path = folder / RECORD
     try:
         return Built.model_validate_json(path.read_bytes())
     except (FileNotFoundError, ValidationError):
-        raise ReperfError(
-            f"{build.folder}: not built; snakemake --force {path} builds it"
-        ) from None
+        raise ReperfError(f"{folder}: not built; snakemake --force {path} builds it") from None
 
 
 def read_environment(build: Build) -> Environment:
@@ -198,11 +286,31 @@ def why_build(build: Build) -> str:
         return f"{folder}: was built in {built.built_in}, and was moved or copied"
     if built.recipe_sha256 != build.recipe_digest:
         return f"{folder}: was built from another recipe than today's"
+    return _why_changed(build, built)
+
+
+def _why_changed(build: Build, built: Built) -> str:
+    """Why a build is not what it was when it was made; "" if it is."""
     if isinstance(build, ImageBuild):
         return _why_not_the_image(build, built)
+    if isinstance(build, SiteBuild):
+        return why_not_as_found(built, look(build.environment, build.system))
     if not build.python.exists():
-        return f"{folder}: its Python {build.python.resolve()} is gone"
-    return why_not_as_built(folder, built.packages)
+        return f"{build.folder}: its Python {build.python.resolve()} is gone"
+    return why_not_as_built(build.folder, built.packages)
+
+
+def why_not_as_found(built: Built, listed: Listed) -> str:
+    """Why an environment is not what it was when it was looked into; "" if it is.
+
+    Args:
+        built: what was found then.
+        listed: what is there now, on this or on another node.
+    """
+    assert built.site
+    if differ := differing(listed.contents, {**built.packages, "Python": built.python}):
+        return f"environment {built.site.named}: holds other packages than were planned: {differ}"
+    return ""
 
 
 @cache

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reperf.builds.build import Build, ImageBuild, digest_of, read_built
+from reperf.builds.build import Build, ImageBuild, SiteBuild, digest_of, read_built
+from reperf.builds.site_python import words_of
 from reperf.builds.steps import do
 from reperf.config.site import EngineName
 from reperf.errors import ReperfError
@@ -304,7 +305,7 @@ def start_in(
     """How to start a command in a build.
 
     Args:
-        command: `{node_rank}` in it may stand for the number of a node.
+        command: the build's Python and its arguments; `{node_rank}` may stand for a node's number.
         folder: the working folder, absolute.
         variables: environment variables to set.
         mounts: folders outside the working folder that the command reads.
@@ -313,8 +314,10 @@ def start_in(
         image: name or file by which the engine runs it; None: the one in the build's record.
 
     Raises:
-        ReperfError: the build is not made.
+        ReperfError: the build is not made, or its Python is gone.
     """
+    if isinstance(build, SiteBuild):
+        return Start(words_of(build.environment, command[1:], variables), variables)
     if not isinstance(build, ImageBuild):
         return Start([*command], variables)
     image = image or read_built(build).local_image

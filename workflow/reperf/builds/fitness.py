@@ -4,7 +4,15 @@ from collections.abc import Iterable, Sequence
 
 from trainers.contract.compilers import COMPILERS, compiler_for
 
-from reperf.builds.build import RECORD, Build, ImageBuild, LockBuild, build_of, read_built
+from reperf.builds.build import (
+    RECORD,
+    Build,
+    ImageBuild,
+    LockBuild,
+    SiteBuild,
+    build_of,
+    read_built,
+)
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.host import Host
@@ -20,8 +28,11 @@ def why_unfit(build: Build, hosts: Iterable[Host]) -> str | None:
     """
     hosts = list(hosts)
     why = _why_unfit(build, hosts)
-    if why is None or isinstance(build, ImageBuild):
-        return why and f"{build.system.title}, image: {why}"
+    if why is None:
+        return None
+    if not isinstance(build, LockBuild):
+        kind = "image" if isinstance(build, ImageBuild) else "environment"
+        return f"{build.system.title}, {kind}: {why}"
     other = fit_lock(build, hosts)
     hint = f"; {LockBuild(build.system, other).lock.name} serves it" if other else ""
     return f"{build.system.title}, lock: {why}{hint}"
@@ -42,17 +53,19 @@ def why_not_computed(precision: str, hosts: Iterable[Host]) -> str | None:
 def why_not_compiled(run: Run) -> str | None:
     """Why a run cannot compile where it would start now, or None if it can or need not.
 
-    Of an image, that is known once reperf has looked into it.
+    Of an image or an environment that is there, that is known once reperf has looked into it.
     """
     system = load_systems()[run.system]
     if not any(variant.compiles for variant in system.varied(run.variant)):
         return None
     build = build_of(run)
-    if not isinstance(build, ImageBuild):
+    if isinstance(build, LockBuild):
         compiler, where = compiler_for(run.device), "here"
     elif (build.folder / RECORD).exists():
         compiler = read_built(build).compilers.get(run.device)
-        where = f"in {build.container.image}"
+        where = (
+            f"in {build.container.image if isinstance(build, ImageBuild) else build.environment}"
+        )
     else:
         return None
     if compiler is not None:
@@ -76,17 +89,31 @@ def _why_unfit(build: Build, hosts: Sequence[Host]) -> str | None:
     needs = _needs(build)
     architectures = needs.architectures or _architectures_found_in(build)
     for host in hosts:
-        reasons = [why_not_on(architectures, gpu.capability) for gpu in host.gpus if gpu.capability]
+        reasons = [_why_not_amds(build, gpu.gfx) for gpu in host.gpus if gpu.gfx]
+        reasons += [
+            why_not_on(architectures, gpu.capability) for gpu in host.gpus if gpu.capability
+        ]
         reasons += [why_not_with(host.driver, needs.driver)] if host.driver else []
         if why := next(filter(None, reasons), None):
             return why
     return None
 
 
+def _why_not_amds(build: Build, gfx: str) -> str | None:
+    """Why a build does not run on a GPU of AMD's; None if it does, or if it is not looked into."""
+    try:
+        is_for_amd = isinstance(build, SiteBuild) and read_built(build).rocm
+    except ReperfError:
+        return None
+    return None if is_for_amd else f"it is no build for ROCm; the GPU is AMD's {gfx}"
+
+
 def _needs(build: Build) -> Needs:
     """What is declared of a build."""
-    if isinstance(build, LockBuild):
+    if isinstance(build, LockBuild) and not build.file:
         return build.settings
+    if not isinstance(build, ImageBuild):
+        return Needs()
     known = build.system.image
     # What is known of one image says nothing of another.
     return known if known and known.reference == build.container.image else Needs()

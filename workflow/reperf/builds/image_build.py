@@ -151,18 +151,9 @@ class _Opened:
 
     def look(self, python: str) -> tuple[BuildPython, Contents]:
         """Look into the image with one of its Pythons; refused without the framework."""
-        image, name = self.build.container.image, self.build.system.framework
         words, variables = self.start([python])
-        started = BuildPython(words, image, variables)
-        contents = started.contents(name)
-        # One that needs a driver to be imported may not tell its version, but is there.
-        if contents.framework is None and not contents.lacks_driver:
-            trouble = contents.import_trouble or ""
-            missing = re.search(rf"No module named '?{name}\b", trouble)
-            is_installed = name in contents.packages or not missing
-            what = f"its {name} cannot be imported" if is_installed else f"has no {name}"
-            raise ReperfError(f"{image}: {what}: {trouble}")
-        return started, contents
+        started = BuildPython(words, self.build.container.image, variables)
+        return started, started.contents_with(self.build.system.framework)
 
 
 def _lacking(opened: _Opened) -> list[str]:

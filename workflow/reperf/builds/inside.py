@@ -15,6 +15,15 @@ from reperf.systems import ROOT, Device, System
 
 LEAST_PYTHON = (3, 7)
 """What trainers run on."""
+_ASK = f"""\
+import sys
+print("%d.%d" % sys.version_info[:2])
+sys.stdout.flush()
+if sys.version_info >= {LEAST_PYTHON}:
+    import runpy
+    runpy.run_module("trainers.inside", run_name="__main__")
+"""
+"""Runs in an older Python, too."""
 
 
 class Contents(Environment):
@@ -52,28 +61,56 @@ class BuildPython:
         """Run the Python with some arguments, and return its output; see `do`."""
         return do([*self.start, *arguments], trouble, self.environment, self.time_limit)
 
+    def answer(self, arguments: Sequence[str]) -> str:
+        """The line that `trainers.inside` prints.
+
+        Args:
+            arguments: its own.
+
+        Raises:
+            ReperfError: the Python does not start, or is too old.
+        """
+        printed = self.do(["-c", _ASK, *arguments], f"{self.build}: its Python does not start")
+        lines = printed.strip().splitlines()
+        last = lines[-1] if lines else ""
+        if last.startswith("{"):
+            return last
+        numbers = re.fullmatch(r"(\d+)\.(\d+)", last)
+        if numbers is None or tuple(map(int, numbers.groups())) < LEAST_PYTHON:
+            raise ReperfError(
+                f"{self.build}: its Python says that it is {last[-200:]!r}; allowed: 3.7 or later"
+            )
+        raise ReperfError(f"{self.build}: its Python does not say what is there: got {last!r}")
+
     def contents(self, framework: str) -> Contents:
         """Ask which packages the build holds, and how its framework was built.
 
         Raises:
             ReperfError: the Python does not start, or is too old.
         """
-        trouble = f"{self.build}: its Python does not start"
-        printed = self.do(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"], trouble)
-        version = printed.strip().rpartition("\n")[2]
-        numbers = re.fullmatch(r"(\d+)\.(\d+)", version)
-        if numbers is None or tuple(map(int, numbers.groups())) < LEAST_PYTHON:
-            raise ReperfError(
-                f"{self.build}: its Python says that it is {version[-200:]!r}; "
-                "allowed: 3.7 or later"
-            )
-        answer = self.do(["-m", "trainers.inside", framework], trouble)
+        answer = self.answer([framework])
         try:
-            return Contents.model_validate_json(answer.splitlines()[-1])
-        except (LookupError, ValidationError):
+            return Contents.model_validate_json(answer)
+        except ValidationError:
             raise ReperfError(
                 f"{self.build}: its Python does not say what is there: got {answer[-200:]!r}"
             ) from None
+
+    def contents_with(self, framework: str) -> Contents:
+        """The same of a build that somebody else made; refused without the framework.
+
+        Raises:
+            ReperfError: likewise, or the framework is not there, or cannot be imported.
+        """
+        contents = self.contents(framework)
+        # One that needs a driver to be imported may not tell its version, but is there.
+        if contents.framework is None and not contents.lacks_driver:
+            trouble = contents.import_trouble or ""
+            missing = re.search(rf"No module named '?{framework}\b", trouble)
+            is_there = framework in contents.packages or not missing
+            what = f"its {framework} cannot be imported" if is_there else f"has no {framework}"
+            raise ReperfError(f"{self.build}: {what}: {trouble}")
+        return contents
 
     def start_trainers(
         self, system: System, contents: Contents, workloads: Collection[str] | None = None

@@ -1,4 +1,4 @@
-"""What is installed in an environment, beside its lock and beside what it was built with."""
+"""What is installed in an environment, beside its lock and beside what was there before."""
 
 import re
 from collections import defaultdict
@@ -59,15 +59,26 @@ def why_not_as_built(environment: Path, built: Mapping[str, str]) -> str:
         for place in sorted(environment.glob("lib/python*/site-packages"))
         for name, version in _installed(place)
     }
-    then = {_plain_name(name): version for name, version in built.items()}
+    if differ := differing(found, built):
+        return f"{environment}: holds other packages than when it was built: {differ}"
+    return ""
+
+
+def differing(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
+    """The packages in which two environments differ, with both versions; "" if in none.
+
+    Args:
+        found, wanted: name -> version.
+    """
+    found, then = (
+        {_plain_name(name): version for name, version in each.items()} for each in (found, wanted)
+    )
     differ = [
         f"{name} {found.get(name, 'none')} for {then.get(name, 'none')}"
         for name in sorted({*found, *then})
         if not _is_same(found.get(name, ""), then.get(name, ""))
     ]
-    if not differ:
-        return ""
-    return f"{environment}: holds other packages than when it was built: {_first(differ)}"
+    return _first(differ)
 
 
 def _first(differ: list[str]) -> str:

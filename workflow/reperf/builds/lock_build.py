@@ -14,7 +14,6 @@ from reperf.builds.installed import check_locked
 from reperf.builds.steps import do, uv_settings
 from reperf.errors import ReperfError
 from reperf.files import sha256
-from reperf.systems import ENVIRONMENTS
 
 
 def build_lock(build: LockBuild) -> None:
@@ -30,7 +29,7 @@ def build_lock(build: LockBuild) -> None:
             ends with uv's or the program's last lines. Or other packages were installed than the
             lock names.
     """
-    folder, lock = build.folder, build.lock.relative_to(ENVIRONMENTS.parent)
+    folder, lock = build.folder, build.lock_name
     # Launchers name their interpreter by its path, which must outlive a link to the folder.
     home = folder.resolve()
     python = str(home / build.python.relative_to(folder))
@@ -57,7 +56,7 @@ def build_lock(build: LockBuild) -> None:
         do(linked, trouble=f"{folder}: CUDA's libraries cannot be linked for the framework")
     started = BuildPython([python], str(folder))
     contents = started.contents(build.system.framework)
-    check_locked(contents.packages, build.lock, str(lock))
+    check_locked(contents.packages, build.lock, lock)
     if build.device == "cuda" and contents.cuda is None:
         raise ReperfError(
             f"{lock}: {build.system.framework} {contents.framework} is a build for CPUs; "
@@ -67,7 +66,7 @@ def build_lock(build: LockBuild) -> None:
     Built(
         recipe_sha256=build.recipe_digest,
         built_in=str(home),
-        lock=str(lock),
+        lock=lock,
         lock_sha256=sha256(build.lock),
         **contents.model_dump(exclude_unset=True),
     ).write(folder)

@@ -8,7 +8,7 @@ from reperf.config.data import Data
 from reperf.config.parallelism import Parallel
 from reperf.config.report import Report, load_report
 from reperf.config.run import Cell, Run, runs_of
-from reperf.config.site import Cluster, Container, Engine
+from reperf.config.site import Cluster, Container, Engine, SiteEnvironment
 from reperf.config.suite import Entry, LogSource, Suite, Window
 from reperf.config.words import topology_shape
 
@@ -23,6 +23,7 @@ __all__ = [
     "Parallel",
     "Report",
     "Run",
+    "SiteEnvironment",
     "Suite",
     "Window",
     "load_report",

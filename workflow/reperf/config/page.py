@@ -7,7 +7,7 @@ from pydantic import BaseModel
 
 from reperf.config import Cluster, Data, Engine, Entry, LogSource, Parallel, Report, Suite, Window
 from reperf.config.parallelism import Servers
-from reperf.config.site import Hardware
+from reperf.config.site import Hardware, SiteEnvironment
 from reperf.config.suite import Measured
 
 HEAD = """\
@@ -40,6 +40,7 @@ SECTIONS: dict[str, type[BaseModel]] = {
     "window": Window,
     "data": Data,
     "cluster": Cluster,
+    "environment": SiteEnvironment,
     "container": Engine,
     "suites": Suite,
     "systems": Entry,
@@ -104,8 +105,10 @@ def _allowed(field: dict[str, Any]) -> str:
         case {"type": "boolean"}:
             words = "`true`, `false`"
         case {"type": "object"}:
-            kind = field.get("additionalProperties", {}).get("type", "string")
-            words = f"names with {OF_NAMES[kind]}"
+            values = field.get("additionalProperties", {})
+            kind = values.get("type", "string")
+            of_each = f"{_allowed(values)} each" if "anyOf" in values else OF_NAMES[kind]
+            words = f"names with {of_each}"
         case {"pattern": pattern}:
             words = f"text that matches `{pattern}`"
         case {"format": "path"}:

@@ -9,7 +9,15 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from reperf.config.data import EMBEDDED, Data
 from reperf.config.run import Cell, Run, runs_of
-from reperf.config.site import ENGINES, Cluster, Container, Engine, Hardware
+from reperf.config.site import (
+    ENGINES,
+    Cluster,
+    Container,
+    Engine,
+    Hardware,
+    SiteEnvironment,
+    SiteEnvironmentOrPath,
+)
 from reperf.config.suite import (
     Entry,
     EntryOrName,
@@ -29,7 +37,7 @@ from reperf.config.words import (
 from reperf.data.kinds import KINDS
 from reperf.faults import checked
 from reperf.nearest import did_you_mean
-from reperf.systems import BuildKind, Device, load_systems, load_workloads
+from reperf.systems import BuildKind, Device, LockName, load_systems, load_workloads
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number
 
 
@@ -86,14 +94,23 @@ class Report(Measured):
     )
     build: BuildKind | None = Field(
         None,
-        description="how systems get their framework: from a lock, or from a container image; left "
-        "out: as each system prefers on the device, see docs/systems.md",
+        description="how systems get their framework: from a lock, from a container image, or "
+        "from an environment that is there; left out: as each system prefers on the device, see "
+        "docs/systems.md",
     )
     images: dict[SystemId, Text] = Field(
         {},
         description="images by system, a reference or a file each, instead of those that "
         "`envs/<system>.image.yaml` names; a system named here is run from its image, "
         "unless `build` says lock",
+    )
+    environment: SiteEnvironmentOrPath | None = Field(
+        None,
+        description="an environment that is there already, in which systems train; see "
+        "docs/environments.md",
+    )
+    environments: dict[SystemId, SiteEnvironmentOrPath] = Field(
+        {}, description="likewise by system, instead of the one for all"
     )
     container: Engine = Field(Engine(), description="what runs images, here or on the cluster")
     cluster: Cluster | None = Field(None, description="Slurm's, or hosts; left out: this machine")
@@ -307,11 +324,15 @@ class Report(Measured):
         """A suite's runs, without those of unsupported cells."""
         return runs_of(self.cells(suite))
 
-    def run_of_each_entry(self) -> Iterator[Run]:
-        """The first run of each entry that can train: all runs of one have the same build."""
+    def run_of_each_entry(self, *, own_builds: bool = True) -> Iterator[Run]:
+        """The first run of each entry that can train: all runs of one have the same build.
+
+        Args:
+            own_builds: whether entries that name their build count.
+        """
         for suite in self.suites:
             for topology, entry in product(self.topologies_of(suite)[:1], suite.entries):
-                if not self._why_not(suite, entry):
+                if (own_builds or not entry.own_build) and not self._why_not(suite, entry):
                     yield self._run(suite, entry, topology)
 
     def left_out(self) -> str:
@@ -347,16 +368,46 @@ class Report(Measured):
         return (
             why
             or (parallel and topology and parallel.why_not_on(prod(topology_shape(topology))))
-            or hardware.unfit.get(entry.system, {}).get(build)
+            # Of an entry's own build it is known where a run starts.
+            or (None if entry.own_build else hardware.unfit.get(entry.system, {}).get(build))
             or hardware.lacking.get(entry.system, {}).get(suite.precision)
         )
+
+    @model_validator(mode="after")
+    def _environments_are_named(self) -> Self:
+        for suite, entry in ((one, entry) for one in self.suites for entry in one.entries):
+            asked = entry.own_build or entry.build or self.build
+            if asked == "environment" and not self._environment_of(entry):
+                raise ValueError(
+                    f"suites.{suite.name}: {entry.id}: build: got environment, and none is named "
+                    f"for it; allowed: environment, or environments.{entry.system}"
+                )
+        if both := sorted(self.images.keys() & self.environments.keys()):
+            raise ValueError(
+                f"environments.{both[0]}: images names it, too; allowed: one of them, and entries "
+                "with builds of their own"
+            )
+        return self
+
+    @property
+    def names_environments(self) -> bool:
+        """Whether any entry could train in an environment that is there."""
+        entries = (entry for suite in self.suites for entry in suite.entries)
+        return any(map(self._environment_of, entries))
+
+    def _environment_of(self, entry: Entry) -> SiteEnvironment | None:
+        """The environment that is named for an entry, whether or not it trains in it."""
+        return entry.environment or self.environments.get(entry.system) or self.environment
 
     def _build_of(self, suite: Suite, entry: Entry) -> BuildKind:
         """How an entry gets its framework."""
         named: BuildKind | None = "image" if entry.system in self.images else None
+        if named is None and self._environment_of(entry):
+            named = "environment"
         preferred = load_systems()[entry.system].ways(self.device_of(suite))
         fit = named or self.hardware_of(suite).ways.get(entry.system)
-        return entry.build or self.build or fit or (preferred[0] if preferred else "lock")
+        asked = entry.own_build or entry.build or self.build
+        return asked or fit or (preferred[0] if preferred else "lock")
 
     def _container_of(self, suite: Suite, entry: Entry) -> Container | None:
         """What an entry's runs train in; None where they use a lock."""
@@ -366,9 +417,15 @@ class Report(Measured):
         return Container(
             # reperf.machine.resolve looks for one on this machine; else it is clusters' usual one.
             engine=self.container.engine or ENGINES[0],
-            image=self.images.get(entry.system) or (named.reference if named else "none"),
+            image=entry.image
+            or self.images.get(entry.system)
+            or (named.reference if named else "none"),
             options=self.container.options,
         )
+
+    def _fit_lock(self, suite: Suite, entry: Entry) -> LockName | None:
+        """The lock that an entry uses in place of the first of its system's."""
+        return None if entry.lock else self.hardware_of(suite).locks.get(entry.system)
 
     def run(self, suite: str, entry: str, topology: str, repeat: int) -> Run:
         """The run that a path names."""
@@ -381,6 +438,7 @@ class Report(Measured):
         can = load_systems()[entry.system].workloads.get(suite.workload)
         read = can.reads[0] if suite.input == "records" and can and can.reads else suite.input
         data, container = self.data_of(suite), self._container_of(suite, entry)
+        build = self._build_of(suite, entry)
         device = self.device_of(suite)
         batch_size = entry.batch_size or suite.batch_size
         together = load_systems()[entry.system].keeps_own_time(entry.variant)
@@ -410,8 +468,11 @@ class Report(Measured):
             loader_threads=self.loader_threads,
             memory_limit=self._memory_limit_on(device),
             seed=self.seed,
-            lock=None if container else self.hardware_of(suite).locks.get(entry.system),
+            lock=self._fit_lock(suite, entry) if build == "lock" else None,
+            lock_file=str(entry.lock) if entry.lock else None,
             container=container,
+            environment=self._environment_of(entry) if build == "environment" else None,
+            label=entry.label,
         )
 
 

@@ -7,7 +7,7 @@ from typing import Literal, Self
 from pydantic import Field
 
 from reperf.config.parallelism import Parallel, Servers
-from reperf.config.site import Container
+from reperf.config.site import Container, SiteEnvironment
 from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Topology, Whole, Workload, topology_shape
 from reperf.faults import Model
@@ -61,9 +61,14 @@ class Run(Model):
     lock: LockName | None = Field(
         None, description="whose environment it trains in, if not in that of the device's first"
     )
+    lock_file: str | None = Field(None, description="the lock, if it is none of the system's")
     container: Container | None = Field(
-        None, description="what it trains in; None: the environment of the system's lock"
+        None, description="what it trains in; None: an environment, of the system's lock or below"
     )
+    environment: SiteEnvironment | None = Field(
+        None, description="the environment that is there already; None: it is made, or an image"
+    )
+    label: str | None = Field(None, description="what its build is called beside others")
 
     @property
     def entry(self) -> str:
@@ -73,7 +78,7 @@ class Run(Model):
     @property
     def shown_variant(self) -> str | None:
         """What its entry does differently, in paths and tables."""
-        return shown_variant(self.variant, self.accumulation)
+        return shown_variant(self.variant, self.accumulation, self.label)
 
     @property
     def nodes(self) -> int:

@@ -1,11 +1,12 @@
 """Where a report runs: the cluster, what runs container images, what the hardware decides."""
 
 import os
-from collections.abc import Mapping
+import shlex
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -19,7 +20,7 @@ from reperf.config.words import (
 )
 from reperf.faults import Model
 from reperf.systems import BuildKind, LockName, Precision
-from reperf.values import MOST_PROCESSES, Number
+from reperf.values import MOST_PROCESSES, Number, PlainPath
 
 EngineName = Literal["apptainer", "podman", "docker", "pyxis"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
@@ -174,6 +175,52 @@ class Container(Model):
     def __str__(self) -> str:
         """As a message names it."""
         return " ".join((self.image, "in", self.engine, *self.options))
+
+
+class SiteEnvironment(Model):
+    """An environment that is there already, with a system's framework in it."""
+
+    python: PlainPath | None = Field(
+        None,
+        description="its Python, or the folder of a venv or a conda prefix; left out: the one that "
+        "is found after the two below",
+    )
+    modules: tuple[Text, ...] = Field((), description="what `module load` loads, in this order")
+    before: Text | None = Field(
+        None, description="a line of bash that comes after them, and before its Python starts"
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.python is None and not self.has_shell:
+            raise ValueError("allowed: a path, or python, modules or before")
+        return self
+
+    @property
+    def has_shell(self) -> bool:
+        """Whether bash prepares it."""
+        return bool(self.modules or self.before)
+
+    def __str__(self) -> str:
+        """As a message names it."""
+        return " ".join(self._words())
+
+    def _words(self) -> Iterator[str]:
+        if self.python:
+            yield str(self.python)
+        if self.modules:
+            yield f"with modules {shlex.join(self.modules)}"
+        if self.before:
+            yield f"after {self.before!r}"
+
+
+SiteEnvironmentOrPath = Annotated[
+    SiteEnvironment,
+    BeforeValidator(
+        lambda named: {"python": named} if isinstance(named, str) else named,
+        json_schema_input_type=str | SiteEnvironment,
+    ),
+]
 
 
 class Hardware(Model):

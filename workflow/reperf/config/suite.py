@@ -1,9 +1,10 @@
 """What one table of the report holds: the systems that run, and the logs of others."""
 
+from collections import Counter
 from collections.abc import Mapping
 from math import prod
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
     AfterValidator,
@@ -16,6 +17,7 @@ from pydantic import (
 from pydantic_core import PydanticCustomError
 
 from reperf.config.parallelism import Parallel, Servers
+from reperf.config.site import SiteEnvironmentOrPath
 from reperf.config.words import (
     MONTH_IN_SECONDS,
     MOST_ACCUMULATED,
@@ -25,6 +27,7 @@ from reperf.config.words import (
     BatchSize,
     Label,
     SystemId,
+    Text,
     Topologies,
     Topology,
     Workload,
@@ -141,6 +144,16 @@ class Entry(Model):
     build: BuildKind | None = Field(
         None, description="how it gets its framework; left out: as the report says"
     )
+    lock: PlainPath | None = Field(
+        None, description="a lock of its own: exact versions, as `uv pip compile` writes them"
+    )
+    image: Text | None = Field(None, description="an image of its own, as in `images`")
+    environment: SiteEnvironmentOrPath | None = Field(
+        None, description="an environment of its own that is there already"
+    )
+    label: Name | None = Field(
+        None, description="what tables and figures call it beside the same system in another build"
+    )
     parallel: Parallel | None = Field(
         None, description="how devices share the training; left out: data parallel"
     )
@@ -149,6 +162,20 @@ class Entry(Model):
         description="parameter servers beside the trainers; left out: one a node for a system that "
         "trains with them, else none",
     )
+
+    @model_validator(mode="after")
+    def _has_one_build(self) -> Self:
+        own = [kind for kind in get_args(BuildKind) if getattr(self, kind)]
+        if len(own) > 1:
+            raise ValueError(f"got {' and '.join(own)}; allowed: one of them")
+        if own and self.build not in (None, *own):
+            raise ValueError(f"build: got {self.build} beside {own[0]}; allowed: without build")
+        system = load_systems()[self.system]
+        if self.label in system.variants:
+            raise ValueError(
+                f"label: {self.label} is a variant of {self.system}; allowed: another name"
+            )
+        return self
 
     @model_validator(mode="before")
     @classmethod
@@ -181,6 +208,11 @@ class Entry(Model):
         return tuple(name for name in system.variants if name in variants)
 
     @property
+    def own_build(self) -> BuildKind | None:
+        """The kind of the build that it names; None if it names none."""
+        return next((kind for kind in get_args(BuildKind) if getattr(self, kind)), None)
+
+    @property
     def variant(self) -> str | None:
         """All of its variants in one name, such as "compile+no-clip"; None without one."""
         return "+".join(self.variants) or None
@@ -188,19 +220,22 @@ class Entry(Model):
     @property
     def id(self) -> str:
         """The entry's name in paths and tables."""
-        variant = shown_variant(self.variant, self.accumulation)
+        variant = shown_variant(self.variant, self.accumulation, self.label)
         return entry_id(self.system, variant, self.parallel, self.servers)
 
 
-def shown_variant(variant: str | None, accumulation: int | None) -> str | None:
+def shown_variant(
+    variant: str | None, accumulation: int | None, label: str | None = None
+) -> str | None:
     """What an entry does differently, in paths and tables, such as "compile+accumulation-4".
 
     Args:
         variant: all of its variants in one name.
         accumulation: how many batches an iteration is; 1 is nothing different.
+        label: the name of its build.
     """
     several = f"accumulation-{accumulation}" if accumulation and accumulation > 1 else None
-    return "+".join(filter(None, (variant, several))) or None
+    return "+".join(filter(None, (label, variant, several))) or None
 
 
 def entry_id(
@@ -368,6 +403,13 @@ class Suite(Measured):
         entries = tuple(
             entry if entry.accumulation else entry.model_copy(update=suites) for entry in entries
         )
+        ids = Counter(entry.id for entry in entries)
+        for entry in entries:
+            if ids[entry.id] > 1 and any(e.own_build for e in entries if e.id == entry.id):
+                raise ValueError(
+                    f"{entry.id} appears twice, in builds of its own; allowed: a `label` for each "
+                    "that tells them apart"
+                )
         return distinct(entries)
 
     @model_validator(mode="after")

@@ -92,7 +92,12 @@ def _ask_all(
             if why_not:
                 return NodeReport(node=node, offered=False, trouble=why_not)
             request = Request(
-                node=node, folder=folder, meeting=Path(meeting), secret=secret, runs=tuple(runs)
+                node=node,
+                folder=folder,
+                meeting=Path(meeting),
+                secret=secret,
+                runs=tuple(runs),
+                folders={build.id: build.folder for build in map(build_of, runs)},
             )
             return _ask(nodes.on(node), request)
 

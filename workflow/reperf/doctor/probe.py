@@ -9,16 +9,19 @@ the work folder, which may be just what the node lacks.
 import os
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from pydantic import Field
 
-from reperf.builds import build_of, why_build
+from reperf.builds import Build, SiteBuild, build_of, why_build
+from reperf.builds.build import read_built_in, why_not_as_found
 from reperf.builds.engines import start_in
 from reperf.builds.fitness import why_unfit
 from reperf.builds.inside import BuildPython
+from reperf.builds.site_python import variables_outside
 from reperf.config import Run
 from reperf.doctor import hardware
 from reperf.errors import ReperfError
@@ -39,6 +42,9 @@ class Request(Model):
     meeting: Path = Field(description="folder in the work folder where the nodes leave notes")
     secret: str = Field(description="what the caller's note in that folder says")
     runs: tuple[Run, ...] = Field(description="one for each build to try; all are made")
+    folders: dict[str, Path] = Field(
+        {}, description="a build of an environment that is there -> where its record lies"
+    )
 
 
 def main() -> None:
@@ -52,7 +58,7 @@ def look(request: Request) -> Probe:
     # First, before the work below itself keeps the CPUs busy.
     readings = hardware.readings() | hardware.gpu_readings()
     with ThreadPoolExecutor(cores()) as pool:
-        states = [*pool.map(partial(_environment, request.folder), request.runs)]
+        states = [*pool.map(partial(_environment, request), request.runs)]
     return Probe(
         host=describe_host(),
         shared_trouble=_meet(request),
@@ -78,15 +84,20 @@ def _meet(request: Request) -> str:
     return ""
 
 
-def _environment(folder: Path, run: Run) -> EnvironmentState:
+def _environment(request: Request, run: Run) -> EnvironmentState:
     """Start a run's trainer in its build, and see what is really there."""
     build, system = build_of(run), load_systems()[run.system]
     gpus = run.device == "cuda"
     try:
-        os.chdir(folder)  # builds lie in the work folder
-        if not build.folder.exists():
-            return EnvironmentState(trouble=f"{build.folder.absolute()}: not there")
-        if why := why_build(build):
+        os.chdir(request.folder)  # builds lie in the work folder
+        made_in = request.folders.get(build.id) or build.folder
+        if not made_in.exists():
+            return EnvironmentState(trouble=f"{made_in.absolute()}: not there")
+        if isinstance(build, SiteBuild):
+            why = why_not_as_found(read_built_in(made_in), build.listed)
+        else:
+            why = why_build(build)
+        if why:
             return EnvironmentState(trouble=why)
         variables = {"PYTHONPATH": str(TRAINERS.parent)}
         # With its GPUs: some frameworks cannot be imported without a driver.
@@ -97,7 +108,7 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         python = BuildPython(
             [word.replace("{node_rank}", "0") for word in start.command],
             str(build.folder),
-            {**os.environ, **start.variables},
+            _variables(build, start.variables),
             START_SECONDS,
         )
         contents = python.contents(system.framework)
@@ -115,6 +126,13 @@ def _environment(folder: Path, run: Run) -> EnvironmentState:
         compilers=contents.compilers,
         unfit=why_unfit(build, [describe_host()]) if gpus else None,
     )
+
+
+def _variables(build: Build, variables: Mapping[str, str]) -> dict[str, str]:
+    """The environment variables with which a build's Python is started here."""
+    if isinstance(build, SiteBuild):
+        return variables_outside(build.environment, os.environ, variables)
+    return {**os.environ, **variables}
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from signal import SIG_DFL, SIGINT, signal
 from typing import IO, NamedTuple
 
 from reperf.config import Run, Window
+from reperf.config.suite import shown_variant
 from reperf.errors import ReperfError
 from reperf.layout import PLAN, RUN_RECORD, TRIES
 from reperf.logs.checks import Refused
@@ -346,7 +347,8 @@ def facts_of_run(run: Run) -> list[Fact]:
     return [
         ("parameters", load_workloads()[run.workload].parameters_of(run.shape)),
         *facts_of_configuration(dict(run) | dict(run.parallel or {"pipeline": ()})),
-        *facts_of_system(run.system, run.shown_variant or NO_VARIANT),
+        # A label says nothing of how a run trains.
+        *facts_of_system(run.system, shown_variant(run.variant, run.accumulation) or NO_VARIANT),
         ("nodes", run.nodes),
         ("devices_per_node", run.devices_per_node),
     ]

@@ -286,6 +286,7 @@ def _recorded(record: RunRecord) -> Iterator[tuple[str, object]]:
         ("Python", environment.python),
         ("framework", environment.framework),
         ("CUDA", environment.cuda),
+        ("ROCm", environment.rocm),
         ("NCCL", environment.nccl),
         ("trainer", record.trainer[:_DIGITS]),
         ("data", (record.data_sha256 or "")[:_DIGITS]),

@@ -18,6 +18,7 @@ from reperf.machine import (
     check_data,
     check_fits,
     check_memory,
+    check_named_builds,
     resolve,
 )
 from reperf.plans.plan_files import SetPlan
@@ -79,6 +80,7 @@ def check_report(report: Report, configfile: str) -> None:
             check_memory(part)
             check_data(part)
             check_containers(part)
+            check_named_builds(part)
             check_compiler(part)
         if any(suite.sources for suite in report.suites):
             from reperf.measuring.suite_rows import check_sources  # noqa: PLC0415 - slow

@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import NamedTuple
 
-from reperf.builds import Build, ImageBuild, build_of, why_build
+from reperf.builds import ImageBuild, LockBuild, SiteBuild, build_of, why_build
 from reperf.config import Report, Run, topology_shape
 from reperf.files import sha256
 from reperf.plans.planning import Plans
@@ -96,7 +96,9 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
         data for folder, data in converted.items() if not Path(folder, "manifest.json").exists()
     ]
     to_build = {
-        build_of(run).folder: run.device for run, _ in runs if built[build_of(run).id] is None
+        build_of(run).folder: run.device
+        for run, _ in runs
+        if not run.environment and built[build_of(run).id] is None
     }
     return (
         len(missing) * LOG_BYTES
@@ -228,7 +230,7 @@ def _downloads(runs: Iterable[Run]) -> Iterator[str]:
     builds = {(build := build_of(run)).folder: (build, run.device) for run in runs}
     users: dict[tuple[str, Device], list[str]] = defaultdict(list)
     for build, device in sorted(builds.values(), key=lambda one: one[0].id):
-        if why_build(build):
+        if not isinstance(build, SiteBuild) and why_build(build):
             system = build.system if isinstance(build, ImageBuild) else build.system.host
             users[_described(build), device].append(system.id)
     for (described, device), systems in users.items():
@@ -236,7 +238,7 @@ def _downloads(runs: Iterable[Run]) -> Iterator[str]:
         yield f"to download: {described}for {', '.join(systems)}, up to {size} once unpacked"
 
 
-def _described(build: Build) -> str:
+def _described(build: LockBuild | ImageBuild) -> str:
     if isinstance(build, ImageBuild):
         return f"image {build.container.image} "
     packages = build.lock.read_text(encoding="utf-8").count("==")

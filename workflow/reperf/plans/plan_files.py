@@ -13,13 +13,15 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from reperf.building.code import seen_from_here
-from reperf.builds import ImageBuild, build_of
-from reperf.config import Cell, Cluster, Container, Data, Run, Suite, runs_of
+from reperf.builds import Build, build_of
+from reperf.builds.build import Asked, build_for
+from reperf.config import Cell, Cluster, Container, Data, Run, SiteEnvironment, Suite, runs_of
 from reperf.errors import ReperfError
 from reperf.faults import Model, checked
+from reperf.files import sha256 as sha256_of
 from reperf.layout import SUITE_PLAN
 from reperf.records.run_record import LargestBatch
-from reperf.systems import ROOT, load_systems, load_workloads
+from reperf.systems import ENVIRONMENTS, ROOT, Device, LockName, load_systems, load_workloads
 
 
 class Plan(Model):
@@ -57,17 +59,29 @@ class SetPlan(Plan):
     data: Data
 
 
-class ImagePlan(Plan):
-    """plan.json in an image's folder: which image, what runs it, and where it is pulled."""
+class MadePlan(Plan):
+    """plan.json in a build's folder, but for locks of systems: what it is made from."""
 
-    system: str = Field(description="for which the image is")
-    container: Container
-    cluster: Cluster | None = Field(description="on which it is pulled, if the engine is there")
+    system: str = Field(description="for which it is")
+    device: Device = Field(description="for which it is; an image is for both")
+    lock: LockName | None = None
+    lock_file: str | None = None
+    container: Container | None = None
+    environment: SiteEnvironment | None = None
+    cluster: Cluster | None = Field(None, description="where an image is pulled; null: here")
+
+    @classmethod
+    def of(cls, run: Run, cluster: Cluster | None) -> Self:
+        """The plan of the build in which a run trains."""
+        asked: dict[str, Any] = {name: getattr(run, name) for name in Asked._fields}
+        if run.container:
+            asked |= {"device": "cpu", "cluster": cluster}
+        return cls(**asked)
 
     @property
-    def build(self) -> ImageBuild:
-        """The build that the rule `image` makes."""
-        return ImageBuild(load_systems()[self.system], self.container)
+    def build(self) -> Build:
+        """The build that a rule makes."""
+        return build_for(Asked(*(getattr(self, name) for name in Asked._fields)))
 
 
 class SuitePlan(Plan):
@@ -134,4 +148,12 @@ def training_files(runs: list[Run]) -> dict[str, Path]:
         described = (system.file for system in (trained, trained.host))
         files |= {*trained.code(workload), *described, *build.recipe}
         files.add(load_workloads()[workload].file)
-    return {file.relative_to(ROOT).as_posix(): file for file in files}
+    return {_archived(file): file for file in files}
+
+
+def _archived(file: Path) -> str:
+    """The path of such a file below the root; of a lock elsewhere, a name that no other has."""
+    here = file.resolve()
+    if here.is_relative_to(ROOT):
+        return here.relative_to(ROOT).as_posix()
+    return f"{ENVIRONMENTS.name}/{sha256_of(file)[:8]}-{file.name}"

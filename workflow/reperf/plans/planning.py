@@ -1,6 +1,7 @@
 """All plans of a report, made at once."""
 
 import json
+import os
 from collections.abc import Collection, Iterator
 from functools import cached_property
 from hashlib import sha256
@@ -8,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from reperf.builds import Build
 from reperf.config import Cell, Data, Report, Run, Suite
 from reperf.config.data import KIND_OF
 from reperf.config.words import LARGEST
@@ -31,7 +33,7 @@ from reperf.layout import (
     figures_of,
     tables_of,
 )
-from reperf.plans.plan_files import ImagePlan, Plan, ReportPlan, SetPlan, SuitePlan
+from reperf.plans.plan_files import MadePlan, Plan, ReportPlan, SetPlan, SuitePlan
 from reperf.plans.run_plan import RunPlan, plan_run, run_of_search
 
 
@@ -56,7 +58,7 @@ class Plans:
         searches: what a search writes -> its plan, a run's in which the batch size is left open.
         suites: a suite's name -> its plan.
         sets: a data set's name -> the data set.
-        images: the name of an image's folder -> the plan of the image.
+        builds: a build's folder -> its plan, but for the locks that systems have.
         configs: a suite's name -> the configuration that asks for the suite alone.
         turns: a run's folder -> its place in the order in which runs train, from 1.
         whole: the plan of the report.
@@ -71,15 +73,10 @@ class Plans:
         self.sets = {data.name: data for data in report.data}
         self.set_digests = {name: _digest_of(data) for name, data in self.sets.items()}
         self.suites = {suite.name: self._suite(suite) for suite in report.suites}
-        self.images = {
-            plan.build.folder.name: plan
-            for plan in {
-                run.system: ImagePlan(
-                    system=run.system, container=run.container, cluster=report.cluster
-                )
-                for run in (plan.run for plan in self.runs.values())
-                if run.container
-            }.values()
+        self.builds = {
+            Path(plan.build.folder): MadePlan.of(run, report.cluster)
+            for plan, run in ((plan, plan.run) for plan in self.runs.values())
+            if run.container or run.environment or run.lock_file
         }
         self.configs = {
             suite: report.alone(suite).model_dump_json(by_alias=True, indent=2) + "\n"
@@ -126,7 +123,7 @@ class Plans:
     def needs_of(self, plan: RunPlan) -> dict[str, list[str]]:
         """What must exist before a run starts: its framework, what it reads, its batch size."""
         # An image may turn out to be none: nobody should learn that after hours of other runs.
-        builds = {plan.build.folder, *(f".images/{name}" for name in self.images)}
+        builds = {plan.build.folder, *self.images}
         manifest = f"{plan.run.data}/manifest.json"
         is_users_own = plan.run.input == "folder" and manifest not in self.embedded.values()
         return {
@@ -134,6 +131,16 @@ class Plans:
             "data": [] if plan.run.data is None or is_users_own else [manifest],
             "batch": [plan.batch] if plan.batch else [],
         }
+
+    @property
+    def images(self) -> list[str]:
+        """The folders of the builds that are made from images."""
+        return [str(folder) for folder, plan in self.builds.items() if plan.container]
+
+    @property
+    def named_builds(self) -> dict[str, Build]:
+        """The builds of these plans, by the names of their folders."""
+        return {folder.name: plan.build for folder, plan in self.builds.items()}
 
     @property
     def results(self) -> "Results":
@@ -167,13 +174,19 @@ class Plans:
         return sha256(self.configs[suite].encode()).hexdigest()
 
     def _in_turns(self) -> list[str]:
-        """The folders of runs, repeat by repeat, each repeat in an order that the seed shuffles.
+        """The folders of runs, repeat by repeat, in an order that the seed shuffles: A B B A.
 
-        A machine that becomes slower over hours then slows all systems alike.
+        The second of two repeats is in the first one's order, backwards: a machine that becomes
+        slower over hours then slows all systems alike.
         """
-        shuffled = Random(self._report.seed)
-        folders = shuffled.sample(list(self.runs), len(self.runs))
-        return sorted(folders, key=lambda folder: self.runs[folder].run.repeat)
+        shuffled, turns = Random(self._report.seed), []
+        cells = list(dict.fromkeys(map(os.path.dirname, self.runs)))
+        for repeat in range(
+            1, 1 + max((plan.run.repeat for plan in self.runs.values()), default=0)
+        ):
+            cells = cells[::-1] if repeat % 2 == 0 else shuffled.sample(cells, len(cells))
+            turns += [folder for cell in cells if (folder := f"{cell}/{repeat}") in self.runs]
+        return turns
 
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Path and content of every plan except those of runs."""
@@ -182,7 +195,7 @@ class Plans:
         plans: dict[str, Plan] = {REPORT_PLAN: self.whole}
         plans |= {str(Path(path).with_name(PLAN)): plan for path, plan in self.searches.items()}
         plans |= {SUITE_PLAN.format(suite=name): plan for name, plan in self.suites.items()}
-        plans |= {f"{plan.build.folder}/{PLAN}": plan for plan in self.images.values()}
+        plans |= {f"{folder}/{PLAN}": plan for folder, plan in self.builds.items()}
         plans |= {SET_PLAN.format(set=name): SetPlan(data=one) for name, one in self.sets.items()}
         yield from ((path, plan.text) for path, plan in plans.items())
 

@@ -25,7 +25,8 @@ NO_PART = frozenset(
         *("iterations", "print_every"),  # how long it was watched
         "batch_multiple",  # how its batch size was found
         "data",  # a folder of that machine
-        *("lock", "container"),  # the build's digest says more
+        # The build's digest says more.
+        *("lock", "lock_file", "container", "environment", "label"),
     }
 )
 """The fields of a run that do not make two cells different things."""
@@ -85,8 +86,10 @@ def _device(record: RunRecord) -> str:
 
 
 def _build(environment: Environment) -> str:
-    image = environment.image
+    image, site = environment.image, environment.site
     kind, digest = ("image", image.digest) if image else ("lock", environment.lock_sha256)
+    if site:
+        kind, digest = "environment", site.digest
     return f"{kind} {digest.removeprefix('sha256:')[:SHOWN]}"
 
 

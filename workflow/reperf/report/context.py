@@ -543,7 +543,7 @@ class Context:
     def setups(self) -> list[Setup]:
         return _distinct(
             Setup(
-                system_title(record.run.system),
+                ", ".join(filter(None, (system_title(record.run.system), record.run.label))),
                 _framework(record.run.system, record.environment),
                 record.environment,
             )

@@ -22,7 +22,7 @@ from reperf.values import Name
 from reperf.written import read_written
 
 Device = Literal["cpu", "cuda"]
-BuildKind = Literal["lock", "image"]
+BuildKind = Literal["lock", "image", "environment"]
 LockName = Literal["cpu", "cuda", "volta"]
 Precision = Literal["fp32", "tf32", "fp16", "bf16", "amp"]
 Input = Literal["records", "folder", "synthetic"]
@@ -438,7 +438,7 @@ class System(Model):
             reason := self._why_no_pipeline(workload, named, pipeline, micro_batches, batch_size)
         ):
             return reason
-        if build is not None and build not in self.ways(device):
+        if build not in (None, "environment", *self.ways(device)):
             allowed = " or ".join(self.ways(device)) or "none"
             return f"{self.title} has no {build} for {device}; allowed: {allowed}"
         return None

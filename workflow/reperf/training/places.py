@@ -71,6 +71,14 @@ class Place:
         """
         raise NotImplementedError
 
+    def on_others(self, command: Sequence[str]) -> list[str]:
+        """How to run a command beside the run on each of the other nodes, on the job's own GPUs.
+
+        Returns:
+            Nothing where there are no others.
+        """
+        return []
+
     def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
         """The lines that launchers wrote, recovered from what the command wrote.
 
@@ -127,7 +135,7 @@ class SlurmJob(Place):
         self._first_port = _FIRST_PORT + int(job) * _PORTS_OF_A_JOB % _PORTS
         self._cpus = int(cpus) // len(self.nodes)
         self._gpus = [f"--gpus-per-node={run.devices_per_node}"] * (run.device == "cuda")
-        self.meters = self._on_others(
+        self.meters = self.on_others(
             [sys.executable, "-m", "reperf.training.telemetry", str(run.devices_per_node)]
         )
         self.cluster = {"variables": dict(variables)}
@@ -161,8 +169,7 @@ class SlurmJob(Place):
         ]
         return ["srun", *options, *srun_options, "sh", "-c", _on_its_node(launcher)]
 
-    def _on_others(self, command: Sequence[str]) -> list[str]:
-        """How to run a command beside the run on each of the other nodes, on the job's own GPUs."""
+    def on_others(self, command: Sequence[str]) -> list[str]:
         others = self.nodes[1:]
         if not others:
             return []

@@ -1,8 +1,8 @@
-"""How a launcher is started: in its system's environment, or in a container of its image."""
+"""How a launcher is started: in an environment, or in a container of an image."""
 
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -13,8 +13,19 @@ from trainers.contract.compilers import COMPILED
 from trainers.contract.together import PARTING
 
 from reperf.building.code import digest_of_code
-from reperf.builds import RECORD, Build, ImageBuild, build_of, why_build
+from reperf.builds import RECORD, Build, ImageBuild, SiteBuild, build_of, why_build
+from reperf.builds.build import read_built_in, why_not_as_found
 from reperf.builds.engines import VISIBLE_GPUS, start_in, variables_inside
+from reperf.builds.installed import differing
+from reperf.builds.site_python import (
+    LOOK_SECONDS,
+    Listed,
+    look,
+    read_listed,
+    variables_outside,
+    words_of_look,
+)
+from reperf.builds.steps import do
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.plans.run_plan import TF32, THREADS, RunPlan
@@ -77,14 +88,16 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
         program: what the framework's launcher starts once for each rank, with its flags.
 
     Raises:
-        ReperfError: the run's build is not made, or is another one than it was; or the trainer is
-            not the planned one.
+        ReperfError: the run's build is not made, is another one than it was, or another one on a
+            further node; or the trainer is not the planned one.
     """
     run = plan.run
     build = build_of(run)
     inside = isinstance(build, ImageBuild)
     if why := why_not_planned(plan):
         raise ReperfError(why)
+    if isinstance(build, SiteBuild):
+        _check_nodes(build, place)
     variables = {"PYTHONPATH": str(TRAINERS.parent), **plan.variables, **place.variables}
     # No place may turn float32 into TF32.
     variables |= {name: plan.variables[name] for name in TF32 if name in plan.variables}
@@ -99,7 +112,9 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
         servers = _command(run, build, place, served, for_servers)
     if inside:
         return Start(trainers, servers, variables_inside(variables))
-    reached = read_variables(trainers.environment)
+    # Modules set more than this process has.
+    there = build.listed.variables if isinstance(build, SiteBuild) else trainers.environment
+    reached = read_variables(there)
     inherited = {name: value for name, value in reached.items() if name not in variables}
     return Start(trainers, servers, variables, inherited)
 
@@ -110,9 +125,17 @@ def why_not_planned(plan: RunPlan) -> str:
     To be asked where a run starts and at its end: meanwhile people pull, or upgrade a package.
     """
     build = build_of(plan.run)
+    if isinstance(build, SiteBuild):
+        planned = read_built_in(Path(plan.build.folder))
+        why = why_not_as_found(planned, look(build.environment, build.system))
+        return f"{why}; the next call plans the run anew" if why else _why_not_the_code(plan)
     looked = isinstance(build, ImageBuild) or (build.folder / RECORD).exists()
     if looked and (why := why_build(build)):
         return f"{why}; once {build.folder}/{RECORD} is removed, the next call makes it"
+    return _why_not_the_code(plan)
+
+
+def _why_not_the_code(plan: RunPlan) -> str:
     code = load_systems()[plan.run.system].code(plan.run.workload)
     try:
         # Not the system's own digest, which is that of the first time.
@@ -125,6 +148,44 @@ def why_not_planned(plan: RunPlan) -> str:
         f"{last.relative_to(ROOT)}: the trainer's code, of which this file changed last, is not "
         "that of the plan; the next call plans the run anew"
     )
+
+
+def _check_nodes(build: SiteBuild, place: Place) -> None:
+    """Refuse an environment that is another one on one of a run's further nodes.
+
+    Raises:
+        ReperfError: names the node, and the packages with both versions.
+    """
+    others = place.nodes[1:]
+    command = place.on_others(words_of_look(build.environment, build.system))
+    if not command:
+        return
+    named = f"environment {build.environment}"
+    variables = {"PYTHONPATH": str(TRAINERS.parent)}
+    outside = variables_outside(build.environment, place.environment, variables)
+    trouble = f"{named}: cannot be looked into on {', '.join(others)}"
+    printed = do(command, trouble, outside, LOOK_SECONDS).splitlines()
+    answers = [read_listed(line) for line in printed if line.startswith("{")]
+    unlike = why_nodes_differ(answers, build.listed, place.nodes)
+    if unlike:
+        raise ReperfError(f"{named}: {unlike}; allowed: the same packages on every node")
+
+
+def why_nodes_differ(answers: Iterable[Listed], first: Listed, nodes: Sequence[str]) -> str:
+    """Which node has another environment than the first one, and how; "" if none has.
+
+    Args:
+        answers: what the others say.
+        first: what is on the first.
+        nodes: their names, that of the first one first.
+    """
+    listed = {answer.node: answer for answer in answers}
+    for node in nodes[1:]:
+        if node not in listed:
+            return f"{node} did not say what it has"
+        if differ := differing(listed[node].contents, first.contents):
+            return f"{node} has other packages than {nodes[0]}: {differ}"
+    return ""
 
 
 def _command(
@@ -147,9 +208,13 @@ def _command(
             if name in _OF_SRUN or name.startswith("SLURM_")
         }
     environment = {**outside, **start.variables}
+    if isinstance(build, SiteBuild):
+        environment = variables_outside(build.environment, outside, start.variables)
     if not isinstance(build, ImageBuild):
-        others = os.environ.get("PATH", os.defpath)
-        environment["PATH"] = f"{build.python.parent.absolute()}{os.pathsep}{others}"
+        others = environment.get("PATH", os.defpath)
+        if build.python.name != str(build.python):
+            others = f"{build.python.parent.absolute()}{os.pathsep}{others}"
+        environment["PATH"] = others
         if place.temporary:
             environment["TMPDIR"] = place.temporary
     command = place.start(start.command, start.srun_options, shared=run.servers is not None)

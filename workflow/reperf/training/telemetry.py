@@ -97,7 +97,7 @@ def gpu_meters(
         the run goes on.
     """
     found: dict[str, Samples] = {}
-    if not used or not gpus():
+    if not used or all(gpu.gfx for gpu in gpus()):  # NVML says nothing of AMD's
         yield found
         return
     pynvml.nvmlInit()

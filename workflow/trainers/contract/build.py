@@ -29,6 +29,8 @@ class Build(NamedTuple):
     """The version of NCCL that it loads, or holds."""
     architectures: Tuple[str, ...] = ()
     """What it says itself that it is compiled for, such as sm_90; empty if it does not say."""
+    rocm: Optional[str] = None
+    """The version of ROCm, such as 6.4, whose GPUs it calls `cuda`; None for a build without."""
 
 
 def folder_of(package):

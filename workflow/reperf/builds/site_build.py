@@ -1,0 +1,46 @@
+"""Builds from environments that are there: what is there is recorded, and nothing is fetched."""
+
+from pathlib import Path
+
+from reperf.builds.build import Built, SiteBuild
+from reperf.builds.site_python import python_of
+from reperf.errors import ReperfError
+from reperf.host import Site
+
+
+def build_site(build: SiteBuild, folder: Path) -> None:
+    """Look into an environment, start what would train in it, and write down what it is.
+
+    Args:
+        folder: where; its name says what was planned.
+
+    Raises:
+        ReperfError: it does not start, lacks the framework or what trainers import, or is for CPUs
+            where GPUs train; or it is no longer the planned one.
+    """
+    if build.folder != folder:
+        raise ReperfError(
+            f"environment {build.environment}: has changed since this call planned its runs; the "
+            "next call plans them anew"
+        )
+    started = python_of(build.environment)
+    contents = started.contents_with(build.system.framework)
+    on_gpus = contents.cuda or contents.rocm
+    if build.device == "cuda" and not on_gpus:
+        raise ReperfError(
+            f"environment {build.environment}: {build.system.framework} {contents.framework} is a "
+            "build for CPUs; allowed: one for CUDA or ROCm"
+        )
+    started.start_trainers(build.system, contents)
+    build.folder.mkdir(parents=True, exist_ok=True)
+    site = Site(
+        named=str(build.environment),
+        executable=build.listed.executable,
+        digest=build.listed.digest,
+    )
+    Built(
+        recipe_sha256=build.recipe_digest,
+        built_in=str(build.folder.resolve()),
+        site=site,
+        **contents.model_dump(exclude_unset=True),
+    ).write(build.folder)
