@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from markdown_it import MarkdownIt
 from reperf.cli import main
-from reperf.commands.compare import BAD_INPUT, NOTHING_COMPARABLE, SLOWER
+from reperf.commands.compare import BAD_INPUT
 from reperf.files import sha256
 from reperf.host import Environment, Host
+from reperf.measuring.compared import NOTHING_COMPARABLE, SLOWER
 from reperf.tables import MEASUREMENTS, write_table
 
 from tests.helpers.runs import RUN, kept_run, record_of

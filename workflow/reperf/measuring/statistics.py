@@ -358,7 +358,7 @@ def _arrangements(ours: int, theirs: int) -> npt.NDArray[np.bool_]:
         chosen = chance.random((DRAWS, everyone)).argsort(axis=1)[:, :ours]
         chosen[0] = np.arange(ours)
     rows = np.zeros((len(chosen), everyone), dtype=bool)
-    np.put_along_axis(rows, chosen, True, axis=1)  # noqa: FBT003 - NumPy's
+    np.put_along_axis(rows, chosen, True, axis=1)
     return rows
 
 

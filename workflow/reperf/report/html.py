@@ -13,8 +13,10 @@ from typing import Any
 from markupsafe import Markup
 
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
+from reperf.measuring.compared import Compared
 from reperf.measuring.statistics import rank_of_bound
 from reperf.published import discrepancies, load_tables
+from reperf.report.comparison_view import ComparisonView
 from reperf.report.context import Context
 from reperf.report.pages import page_environment
 from reperf.text import printable, printable_lines
@@ -51,6 +53,11 @@ def render_published(figures: Path) -> str:
     for discrepancy in discrepancies():
         by_kind[discrepancy.kind].append(discrepancy)
     return _render("published.html.j2", figures, tables=load_tables(), discrepancies=by_kind)
+
+
+def render_comparison(compared: Compared) -> str:
+    """The page of a comparison: a row a cell, its change around zero."""
+    return _render("comparison.html.j2", Path(), compared=ComparisonView(compared))
 
 
 def _render(template: str, figures: Path, **given: Any) -> str:  # noqa: ANN401 - for the template
