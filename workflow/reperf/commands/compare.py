@@ -108,18 +108,11 @@ def bad_input(error: ReperfError) -> int:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all.
-
-    Raises:
-        ReperfError: it cannot be written.
-    """
+    """Write a file, whole or not at all."""
     from reperf.files import whole_file  # noqa: PLC0415
 
-    try:
-        with whole_file(path) as stream:
-            stream.write(text)
-    except OSError as error:
-        raise ReperfError(f"{path}: cannot be written: {error.strerror or error}") from None
+    with whole_file(path) as stream:
+        stream.write(text)
 
 
 def show(compared: "Compared") -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from reperf.layout import ALL_MEASUREMENTS
 from reperf.measuring.comparison import (
     MATCHED,
     MOST_REPEATS,
@@ -21,6 +22,8 @@ from reperf.measuring.report_sides import Side, differences, read_side
 from reperf.printed import gibibytes, in_four_digits, percent
 from reperf.text import count, in_markdown
 
+THRESHOLD = 0.01
+"""The smallest change that matters, as a share, where nobody says another."""
 SLOWER, NOTHING_COMPARABLE = 1, 3
 """Exit statuses."""
 HEADINGS = ("cell", "before", "after", "unit", "change", "95 % interval", "n", "verdict")
@@ -67,6 +70,15 @@ def compare_paths(base: Path, new: Path, threshold: float) -> Compared:
         ReperfError: one of the two cannot be read.
     """
     return compare_sides(read_side(base), read_side(new), threshold)
+
+
+def compare_with(base: Path) -> Compared:
+    """Compare the report in the working folder with an earlier one, by the usual threshold.
+
+    Raises:
+        ReperfError: the earlier one cannot be read.
+    """
+    return compare_paths(base, Path(ALL_MEASUREMENTS).parent, THRESHOLD)
 
 
 def compare_sides(base: Side, new: Side, threshold: float) -> Compared:

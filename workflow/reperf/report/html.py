@@ -26,7 +26,9 @@ THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", PAPER: "
 STYLE, SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "page.js"))
 
 
-def render_html(context: Context, figures: Path, root: str = "") -> str:
+def render_html(
+    context: Context, figures: Path, root: str = "", compared: Compared | None = None
+) -> str:
     """The page.
 
     Args:
@@ -34,13 +36,16 @@ def render_html(context: Context, figures: Path, root: str = "") -> str:
         figures: folder of the figures, as the workflow writes them.
         root: what leads from the page to the folder in which the paths of logs begin: "" or
             "../".
+        compared: the report with an earlier one.
     """
     bounds = {
         f"{ours},{theirs}": rank_of_bound(ours, theirs)[0]
         for panel in (panel for suite in context.suites for panel in suite.panels)
         for ours, theirs in product({len(one.cell.throughputs) for one in panel.ranked}, repeat=2)
     }
-    return _render("report.html.j2", figures, report=context, root=root, bounds=bounds)
+    view = compared and ComparisonView(compared)
+    given = {"report": context, "root": root, "bounds": bounds, "compared": view}
+    return _render("report.html.j2", figures, **given)
 
 
 def render_published(figures: Path) -> str:
