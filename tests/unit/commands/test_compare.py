@@ -11,14 +11,13 @@ from xml.etree import ElementTree
 
 import pytest
 from markdown_it import MarkdownIt
-from reperf.cli import main
 from reperf.commands.compare import BAD_INPUT
 from reperf.files import sha256
 from reperf.host import Environment, Host
 from reperf.measuring.compared import NOTHING_COMPARABLE, SLOWER
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Verdict
-from reperf.tables import MEASUREMENTS, write_table
 
+from tests.helpers.report_tables import ROW, STEADY, caller, written_report
 from tests.helpers.runs import RUN, kept_run, record_of
 from tests.helpers.small_benchmark import ROOT
 from tests.helpers.step_logs import BOOTED, planned_log
@@ -33,44 +32,17 @@ DURING = {
     for name, seconds in (("started", 990), ("ended", 1100))
 }
 """When a planned log was written."""
-STEADY = [100.0, 100.1, 100.2, 100.3, 99.9, 99.8, 99.7]
-_CELL = dict.fromkeys(MEASUREMENTS) | RUN.identity | RUN.setting
-ROW = _CELL | {"status": "ok", "unit": "images/s", "method": "window", "first": 20, "last": 120}
 
 
 @pytest.fixture
 def report(tmp_path):
-    """Write a report's folder with a table of one cell, or of the rows that are given."""
-
-    def report(name: str, factor: float = 1.0, rows: list[dict] | None = None, **changes) -> Path:
-        throughputs = [throughput * factor for throughput in STEADY]
-        usual = [
-            ROW
-            | {"repeat": repeat, "throughput": throughput}
-            | {"log": f"results/runs/small/pytorch/1n2g/{repeat}/train.log"}
-            | changes
-            for repeat, throughput in enumerate(throughputs, 1)
-        ]
-        folder = tmp_path / name / "results"
-        folder.mkdir(parents=True)
-        write_table(folder / "measurements.csv", usual if rows is None else rows, MEASUREMENTS)
-        return folder
-
-    return report
+    """Write a report's folder, by its name."""
+    return lambda name, *given, **changes: written_report(tmp_path / name, *given, **changes)
 
 
 @pytest.fixture
 def compare(capsys):
-    """Compare: the exit status, and what is printed on either stream."""
-
-    def compare(*arguments: object) -> tuple[int, str, str]:
-        try:
-            status = main(["compare", *map(str, arguments)])
-        except SystemExit as left:
-            status = left.code
-        return status, *capsys.readouterr()
-
-    return compare
+    return caller(capsys, "compare")
 
 
 def build(torch: str) -> Environment:

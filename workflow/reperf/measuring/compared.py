@@ -18,7 +18,7 @@ from reperf.measuring.comparison import (
     names_of,
     rows_of,
 )
-from reperf.measuring.report_sides import Side, differences, read_side
+from reperf.measuring.report_sides import Differences, Side, differences, read_side
 from reperf.printed import gibibytes, in_four_digits, percent
 from reperf.text import count, in_markdown
 
@@ -42,7 +42,7 @@ class Compared:
     threshold: float
     comparison: Comparison
     names: dict[Cell, str]
-    differences: dict[str, tuple[list[str], list[str]]]
+    differences: Differences
 
     @property
     def status(self) -> int:
@@ -125,8 +125,13 @@ def first_lines(compared: Compared) -> list[str]:
         for side in (compared.base, compared.new)
         if side.refused
     ]
-    values = compared.differences.items()
-    lines += [
+    return lines + lines_of(compared.differences)
+
+
+def lines_of(differing: Differences) -> list[str]:
+    """What differs, a line each; packages share one."""
+    values = differing.items()
+    lines = [
         f"differs: {name}: {listed(before)} -> {listed(after)}"
         for name, (before, after) in values
         if not name.startswith(_PACKAGE)

@@ -139,7 +139,7 @@ def compare_tables(base: pd.DataFrame, new: pd.DataFrame, threshold: float) -> C
         base, new: as read_measurements gives them; a throughput is positive.
         threshold: the smallest change that matters, as a share: 0.01 is 1 %.
     """
-    before, after = _cells_of(base), _cells_of(new)
+    before, after = cells_of(base), cells_of(new)
     both = [cell for cell in before if cell in after]
     untested = [_untested(before[cell], after[cell]) for cell in both]
     compared = [cell for cell, why in zip(both, untested, strict=True) if why is None]
@@ -304,7 +304,8 @@ def _cell_of_rows(table: pd.DataFrame) -> list[Cell]:
     return [tuple("" if pd.isna(value) else str(value) for value in row) for row in rows]
 
 
-def _cells_of(table: pd.DataFrame) -> dict[Cell, pd.DataFrame]:
+def cells_of(table: pd.DataFrame) -> dict[Cell, pd.DataFrame]:
+    """The rows of each cell of a table."""
     places: dict[Cell, list[int]] = {}
     for at, cell in enumerate(_cell_of_rows(table)):
         places.setdefault(cell, []).append(at)
@@ -319,7 +320,7 @@ def _untested(base: pd.DataFrame, new: pd.DataFrame) -> tuple[Verdict, str] | No
     """The verdict about a cell whose throughputs are not compared, and why; None: they are."""
     before, after = measured(base), measured(new)
     if len(before) and len(after):
-        why = _not_comparable(before, after)
+        why = why_not_comparable(before, after)
         return (Verdict("not comparable"), why) if why else None
     if len(before):
         return Verdict("no longer measured"), f"ok -> {_failure(new)}"
@@ -336,7 +337,7 @@ def _failure(runs: pd.DataFrame) -> str:
     return f"{status}: {reason}" if reason else str(status)
 
 
-def _not_comparable(before: pd.DataFrame, after: pd.DataFrame) -> str:
+def why_not_comparable(before: pd.DataFrame, after: pd.DataFrame) -> str:
     """Why the measured runs of a cell are not compared; "" if they are."""
     for runs in (before, after):
         if len(runs) > MOST_REPEATS:

@@ -34,6 +34,8 @@ from reperf.text import count
 ALLOWED = (
     "a report's folder, its archive, a measurements.csv, or logs: a file, a folder or an archive"
 )
+Differences = dict[str, tuple[list[str], list[str]]]
+"""What differs -> its values in either report."""
 _TABLE = PurePath(ALL_MEASUREMENTS)
 READINGS = ("CPU governor", "CPU clock", "CPU quota", "GPU clocks", "GPU power limit", "GPU MIG")
 """The doctor's checks that say how fast a node may run."""
@@ -72,6 +74,18 @@ def read_side(path: Path) -> Side:
     """
     if not path.exists():
         raise ReperfError(f"{path}: no such file or folder; allowed: {ALLOWED}")
+    return read_report(path) or _of_logs(path)
+
+
+def read_report(path: Path) -> Side | None:
+    """Read the tables of a report; None where there are none.
+
+    Args:
+        path: of a file or folder that is there.
+
+    Raises:
+        ReperfError: a table or the archive cannot be read.
+    """
     try:
         tables = [path] if path.suffix == ".csv" else list(_tables_below(path))
         if tables:
@@ -84,7 +98,7 @@ def read_side(path: Path) -> Side:
                     return _of_archive(path, inside, names)
     except OSError as error:
         raise ReperfError(f"{path}: {error.strerror}; allowed: {ALLOWED}") from None
-    return _of_logs(path)
+    return None
 
 
 def _suite_table() -> str:
@@ -261,9 +275,7 @@ def _sizes(result: RunResult) -> str:
     return " ".join(sorted(known))
 
 
-def differences(
-    base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]
-) -> dict[str, tuple[list[str], list[str]]]:
+def differences(base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]) -> Differences:
     """What differs between two reports apart from their numbers: name -> the values in each.
 
     Args:

@@ -14,10 +14,12 @@ from markupsafe import Markup
 
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
 from reperf.measuring.compared import Compared
+from reperf.measuring.history import History
 from reperf.measuring.statistics import rank_of_bound
 from reperf.published import discrepancies, load_tables
 from reperf.report.comparison_view import ComparisonView
 from reperf.report.context import Context
+from reperf.report.history_view import HEIGHT, LineView
 from reperf.report.pages import page_environment
 from reperf.text import printable, printable_lines
 
@@ -63,6 +65,18 @@ def render_published(figures: Path) -> str:
 def render_comparison(compared: Compared) -> str:
     """The page of a comparison: a row a cell, its change around zero."""
     return _render("comparison.html.j2", Path(), compared=ComparisonView(compared))
+
+
+def render_history(folder: str, history: History) -> str:
+    """The page of cells over time.
+
+    Args:
+        folder: the name of what was read.
+        history: its cells.
+    """
+    lines = [LineView(line) for line in history.lines]
+    given = {"folder": folder, "lines": lines, "left_out": history.left_out, "height": HEIGHT}
+    return _render("history.html.j2", Path(), **given)
 
 
 def _render(template: str, figures: Path, **given: Any) -> str:  # noqa: ANN401 - for the template
