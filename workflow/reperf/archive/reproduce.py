@@ -18,6 +18,7 @@ CONFIGURATION = "reproduce.json"
 """What is measured again, in the folder: the archive's configuration, with the archive's hash."""
 _COPIED = ("Snakefile", "config.yaml", "workflow", "envs", "data/published", "profiles", "slurm")
 """What a folder needs to run the workflow."""
+_BUILDS = ".envs"
 _LOCKS, _CODE = "envs/", "workflow/"
 
 
@@ -63,6 +64,8 @@ def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
         if not (folder / CONFIGURATION).exists():
             for name in _COPIED:
                 _copy(ROOT / name, folder / name)
+            if (ROOT / _BUILDS).is_dir():  # a build's name holds its recipe's digest
+                (folder / _BUILDS).symlink_to((ROOT / _BUILDS).absolute())
             for name in differing:
                 if its_code or name.startswith(_LOCKS):
                     (folder / name).unlink(missing_ok=True)
