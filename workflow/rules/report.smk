@@ -16,7 +16,7 @@ rule report:
         described=PLANS.descriptions,
         archives=expand(ARCHIVE, suite=SUITES),  # the page names their SHA-256
         diagnosis=[str(DIAGNOSIS)] if DIAGNOSIS.exists() else [],  # what `reperf doctor` found
-        baseline=REPORT.baseline or [],
+        baseline=[str(REPORT.baseline)] if REPORT.baseline else [],
         code=code_of("report"),
     output:
         html=report(PAGES[0], caption="../captions/report.rst", category="Report"),
