@@ -31,7 +31,8 @@ class ComparisonView:
     @cached_property
     def lines(self) -> tuple[list[str], list[str]]:
         """What to read before the table, and after it."""
-        return first_lines(self.compared), last_lines(self.compared)
+        after = [line for line in last_lines(self.compared) if line != self.sentence]
+        return first_lines(self.compared), after
 
     @cached_property
     def scale(self) -> Scale:
