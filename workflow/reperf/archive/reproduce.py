@@ -32,7 +32,7 @@ class Prepared:
     code: tuple[str, ...]
     """Likewise the trainers and descriptions."""
     with_its_code: bool
-    """Whether the folder has the archive's code; False: this checkout's."""
+    """Whether the folder has the archive's; False: this checkout's."""
 
 
 def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
@@ -73,10 +73,11 @@ def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
             again = _again(config, digest)
             with whole_file(folder / CONFIGURATION) as stream:
                 stream.write(json.dumps(again, indent=2) + "\n")
-    locks, code = (
-        tuple(name for name in differing if name.startswith(begin)) for begin in (_LOCKS, _CODE)
-    )
-    return Prepared(digest, locks, code, its_code)
+        locks, code = (
+            tuple(name for name in differing if name.startswith(begin)) for begin in (_LOCKS, _CODE)
+        )
+        there = all((folder / name).read_bytes() == archive.read(name) for name in code)
+    return Prepared(digest, locks, code, with_its_code=there)
 
 
 def _check_folder(folder: Path, digest: str) -> None:

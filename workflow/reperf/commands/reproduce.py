@@ -17,6 +17,7 @@ from reperf.commands.compare import (
     write_text,
 )
 from reperf.errors import ReperfError
+from reperf.text import count
 
 if TYPE_CHECKING:
     from reperf.measuring.compared import Compared
@@ -134,7 +135,7 @@ def verdict_of(compared: "Compared") -> tuple[str, int]:
     tried = [cell for cell in cells if cell.verdict.judgement != "never measured"]
     same = [cell for cell in tried if cell.verdict.judgement == "same"]
     if tried and len(same) == len(tried) and not compared.comparison.only_base:
-        return f"reproduced within {within}: all {len(same)} cells", 0
+        return f"reproduced within {within}: {count(len(same), 'cell')}", 0
     return (
         f"cannot tell whether it is reproduced within {within}: {len(same)} of {len(tried)} cells "
         "are the same",
