@@ -27,8 +27,8 @@ from reperf.text import count
 FEWEST = 5
 """Points of a cell in which a step is looked for: of fewer, nobody knows how they scatter."""
 _PENALTY = 15.0
-"""What a step costs, in variances of a point, so that 5 % of cells without a step show one: by
-simulation of normal points, 11 of 100 and 17 of 6 points (docs/comparing.md)."""
+"""What a step costs, in variances of a point. By simulation, 2 to 7 % of cells without a step show
+one: docs/comparing.md."""
 _TO_SIGMA = 1.4826 / sqrt(2)
 """From a median distance of neighbours to a standard deviation, where points are normal."""
 _MEDIANS = sqrt(pi / 2)
