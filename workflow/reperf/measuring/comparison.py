@@ -165,9 +165,7 @@ def judge(cells: Sequence[Sides], threshold: float) -> list[Verdict]:
     Examples:
         >>> before, after = [100.0, 101, 102, 103], [90.0, 91, 92, 93]
         >>> [verdict.judgement for verdict in judge([(before, after), (before, before)], 0.01)]
-        ['cannot tell', 'cannot tell']
-        >>> judge([(before, after)], 0.01)[0].judgement
-        'slower'
+        ['slower', 'cannot tell']
     """
     ratios = [ratio(new, base) for base, new in cells]
     bounds = [1 - threshold if change.estimate < 1 else 1 + threshold for change in ratios]

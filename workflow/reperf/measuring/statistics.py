@@ -326,7 +326,8 @@ def step_down(
     order = sorted(range(len(cells)), key=lambda cell: -seen[cell])
     for place, cell in enumerate(order):
         bound = seen[cell] * (1 - 1e-9)
-        tails = (1 - np.searchsorted(nulls[one], bound) / len(nulls[one]) for one in order[place:])
+        rest = [nulls[one] for one in order[place:]]
+        tails = ((len(null) - np.searchsorted(null, bound)) / len(null) for null in rest)
         least = max(least, float(sum(tails)))
         if least >= 1:
             break
