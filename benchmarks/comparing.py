@@ -3,7 +3,8 @@
     python benchmarks/comparing.py [--matrices 1000] [--published FOLDER]
 
 Repeats are normal around their cell's throughput, with a coefficient of variation (CV) of 0.3 or of
-3 %, or with that of a cell of data/published/repeats.csv, drawn anew for each cell.
+3 %, or with that of a cell of data/published/repeats.csv, drawn anew for each cell. Resampled ones
+are drawn from the repeats of such a cell themselves, so that they scatter as these do.
 
 With --published, no simulation: two lists of the same cells that OneFlow printed a week apart, in
 August 2020, are written to FOLDER/0822 and FOLDER/0829 as tables of measurements.
@@ -25,23 +26,29 @@ REPEATS = PUBLISHED / "repeats.csv"
 LISTS = "OneFlow/LanguageModeling/BERT/reports/bert_base_fp32_report_0822.md"
 CHANCE = np.random.default_rng(43)
 
-Drawn = Callable[[], float]
-"""What gives the CV of a cell."""
+Spread = float | np.ndarray
+"""A CV, or deviations from the mean to draw from, as shares of it."""
+Drawn = Callable[[], Spread]
+"""What gives the spread of a cell."""
 
 
 @cache
-def published_spreads() -> list[float]:
-    """The CVs of the published cells that have five repeats or more."""
+def published_deviations() -> list[np.ndarray]:
+    """How the repeats of each published cell that has five or more deviate from their mean."""
     table = pd.read_csv(REPEATS, keep_default_na=False)
     cell = [column for column in table.columns if column not in ("repeat", "throughput")]
-    groups = table.groupby(cell)["throughput"].agg(["std", "mean", "count"])
-    known = groups[groups["count"] >= 5]
-    return list(known["std"] / known["mean"])
+    groups = [values.to_numpy() for _, values in table.groupby(cell)["throughput"]]
+    known = [values / values.mean() - 1 for values in groups if len(values) >= 5]
+    return [values * np.sqrt(len(values) / (len(values) - 1)) for values in known if values.any()]
 
 
-def repeats(cv: float, change: float = 0.0, n: int = 7) -> list[float]:
+def repeats(spread: Spread, change: float = 0.0, n: int = 7) -> list[float]:
     """The throughputs of a cell, whose own is 1,000 times 1 + change."""
-    return list(1000 * (1 + change) * (1 + cv * CHANCE.standard_normal(n)))
+    if isinstance(spread, float):
+        noise = spread * CHANCE.standard_normal(n)
+    else:
+        noise = CHANCE.choice(spread, n)
+    return list(1000 * (1 + change) * (1 + noise))
 
 
 def verdicts(  # noqa: PLR0917
@@ -52,7 +59,7 @@ def verdicts(  # noqa: PLR0917
     Args:
         matrices: how many comparisons.
         cells: of each.
-        cv: gives the CV of each cell.
+        cv: gives the spread of each cell.
         change: of the first cell's throughput.
         threshold: as reperf compare has it.
         n: repeats on either side.
@@ -78,8 +85,13 @@ def verdicts(  # noqa: PLR0917
     return first, others
 
 
+def resampled() -> np.ndarray:
+    known = published_deviations()
+    return known[CHANCE.integers(len(known))]
+
+
 def of_published() -> float:
-    return float(CHANCE.choice(published_spreads()))
+    return float(np.sqrt((resampled() ** 2).mean()))
 
 
 def steady() -> float:
@@ -96,12 +108,17 @@ SIMULATED = [
     (1, steady, "0.3 %", -0.01, 0.01, 7, 0),
     (1, steady, "0.3 %", -0.02, 0.01, 7, 0),
     (40, steady, "0.3 %", -0.01, 0.0, 7, 0),
+    (40, steady, "0.3 %", -0.01, 0.0, 5, 0),
+    (40, steady, "0.3 %", -0.05, 0.01, 4, 0),
     (40, steady, "0.3 %", -0.02, 0.01, 7, 0),
     (40, steady, "0.3 %", -0.02, 0.01, 10, 0),
     (40, noisy, "3 %", -0.01, 0.01, 7, 0),
     (40, of_published, "published", -0.02, 0.01, 7, 0),
     (40, of_published, "published", 0.0, 0.0, 7, 0),
     (40, of_published, "published", 0.0, 0.01, 7, 0),
+    (40, resampled, "resampled", -0.02, 0.01, 7, 0),
+    (40, resampled, "resampled", 0.0, 0.0, 7, 0),
+    (40, resampled, "resampled", 0.0, 0.0, 4, 0),
     (40, steady, "0.3 %", 0.0, 0.0, 7, 0.003),
     (40, steady, "0.3 %", 0.0, 0.01, 7, 0.003),
 ]

@@ -84,8 +84,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         config,
         doctor,
         estimate,
+        history,
         latex,
         measure,
+        noise,
+        reproduce,
         runs,
         survey,
     )
@@ -95,7 +98,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
-    for command in (archive, compare, config, doctor, estimate, latex, measure, runs, survey):
+    every = archive, compare, config, doctor, estimate, history, latex, measure, noise, reproduce
+    for command in (*every, runs, survey):
         command.add(commands)
     options, unknown = parser.parse_known_args(arguments)
     called = commands.choices.get(options.command, parser)

@@ -15,8 +15,8 @@ rule report:
         facts=PUBLISHED_FACTS,
         described=PLANS.descriptions,
         archives=expand(ARCHIVE, suite=SUITES),  # the page names their SHA-256
-        # What `reperf doctor` found, if it was ever called.
-        diagnosis=[str(DIAGNOSIS)] if DIAGNOSIS.exists() else [],
+        diagnosis=[str(DIAGNOSIS)] if DIAGNOSIS.exists() else [],  # what `reperf doctor` found
+        baseline=[str(REPORT.baseline)] if REPORT.baseline else [],
         code=code_of("report"),
     output:
         html=report(PAGES[0], caption="../captions/report.rst", category="Report"),

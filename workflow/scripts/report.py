@@ -6,6 +6,7 @@ from reperf.building.script import script
 from reperf.config import load_report
 from reperf.files import check_checksums, sha256
 from reperf.layout import REPORT_PLAN
+from reperf.measuring.compared import compare_with
 from reperf.measuring.recheck import check_tables
 from reperf.plans.plan_files import ReportPlan, SuitePlan
 from reperf.records.diagnosis import Diagnosis
@@ -30,5 +31,6 @@ with script(snakemake.log[0], guarded=False):
         markdown=Path(snakemake.output.markdown),
         published=Path(snakemake.output.published),
         archives={archive: sha256(archive) for archive in snakemake.input.archives},
+        compared=next((compare_with(Path(base)) for base in snakemake.input.baseline), None),
         diagnosis=next(map(Diagnosis.read, snakemake.input.diagnosis), None),
     )

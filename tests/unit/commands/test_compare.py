@@ -1,20 +1,23 @@
 """`reperf compare`: what it takes, what it prints, and its exit status."""
 
 import json
+import re
 import shutil
 import sys
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from markdown_it import MarkdownIt
-from reperf.cli import main
-from reperf.commands.compare import BAD_INPUT, NOTHING_COMPARABLE, SLOWER
+from reperf.commands.compare import BAD_INPUT
 from reperf.files import sha256
 from reperf.host import Environment, Host
-from reperf.tables import MEASUREMENTS, write_table
+from reperf.measuring.compared import NOTHING_COMPARABLE, SLOWER
+from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Verdict
 
+from tests.helpers.report_tables import ROW, STEADY, caller, written_report
 from tests.helpers.runs import RUN, kept_run, record_of
 from tests.helpers.small_benchmark import ROOT
 from tests.helpers.step_logs import BOOTED, planned_log
@@ -29,44 +32,17 @@ DURING = {
     for name, seconds in (("started", 990), ("ended", 1100))
 }
 """When a planned log was written."""
-STEADY = [100.0, 100.1, 100.2, 100.3, 99.9, 99.8, 99.7]
-_CELL = dict.fromkeys(MEASUREMENTS) | RUN.identity | RUN.setting
-ROW = _CELL | {"status": "ok", "unit": "images/s", "method": "window", "first": 20, "last": 120}
 
 
 @pytest.fixture
 def report(tmp_path):
-    """Write a report's folder with a table of one cell, or of the rows that are given."""
-
-    def report(name: str, factor: float = 1.0, rows: list[dict] | None = None, **changes) -> Path:
-        throughputs = [throughput * factor for throughput in STEADY]
-        usual = [
-            ROW
-            | {"repeat": repeat, "throughput": throughput}
-            | {"log": f"results/runs/small/pytorch/1n2g/{repeat}/train.log"}
-            | changes
-            for repeat, throughput in enumerate(throughputs, 1)
-        ]
-        folder = tmp_path / name / "results"
-        folder.mkdir(parents=True)
-        write_table(folder / "measurements.csv", usual if rows is None else rows, MEASUREMENTS)
-        return folder
-
-    return report
+    """Write a report's folder, by its name."""
+    return lambda name, *given, **changes: written_report(tmp_path / name, *given, **changes)
 
 
 @pytest.fixture
 def compare(capsys):
-    """Compare: the exit status, and what is printed on either stream."""
-
-    def compare(*arguments: object) -> tuple[int, str, str]:
-        try:
-            status = main(["compare", *map(str, arguments)])
-        except SystemExit as left:
-            status = left.code
-        return status, *capsys.readouterr()
-
-    return compare
+    return caller(capsys, "compare")
 
 
 def build(torch: str) -> Environment:
@@ -256,6 +232,61 @@ def test_logs_of_several_systems_in_one_folder_are_no_repeats_of_each_other(comp
     assert {cell["reason"] for cell in cells} == {"the same logs on both sides: 1"}
     assert [cell["n"] for cell in cells if cell["cell"]["system"] == "jax"] == [[1, 1]] * 3
     assert "torch gpt2-124m compile 1 device records" in [cell["name"] for cell in cells]
+
+
+def test_junit_has_a_case_a_cell_and_a_failure_where_one_is_slower(report, compare, tmp_path):
+    def rows(factor: float) -> list[dict]:
+        cells = {"slow\x1b]]>": [x * factor for x in STEADY], "same": STEADY, "few": [100.0, 130.0]}
+        return [
+            ROW | {"suite": suite, "repeat": repeat, "throughput": throughput}
+            for suite, throughputs in cells.items()
+            for repeat, throughput in enumerate(throughputs, 1)
+        ]
+
+    old, new = report("old", rows=rows(1)), report("new", rows=rows(0.9))
+    status, *_ = compare(old, new, "--junit", tmp_path / "junit.xml")
+    suite = ElementTree.parse(tmp_path / "junit.xml").getroot()
+    assert (suite.attrib["tests"], suite.attrib["skipped"]) == ("3", "1")
+    cases = {case.attrib["classname"]: case for case in suite.iter("testcase")}
+    assert cases["same"].find("failure") is None and cases["same"].find("skipped") is None
+    assert cases["few"].find("skipped").attrib["message"].startswith("cannot tell: ")
+    assert status == int(suite.attrib["failures"])
+
+
+def test_the_page_stands_alone_and_shows_names_as_text(report, compare, tmp_path):
+    odd = {"suite": "<script>alert(1)</script>"}
+    old, new = report("old", **odd), report("new", 0.9, **odd)
+    page = tmp_path / "page.html"
+    assert compare(old, new, "--html", page)[0] == SLOWER
+    text = page.read_text(encoding="utf-8")
+    assert "&lt;script&gt;alert(1)" in text and "<script>alert" not in text
+    assert not re.search(r"(?:src|href)=.(?:https?:|/)", text)
+    assert "1 of 1 slower" in text and 'class="slower"' in text and "light-dark(" in text
+
+
+@pytest.mark.parametrize("option", ["--junit", "--html"])
+def test_a_file_that_cannot_be_written_is_one_line(report, compare, tmp_path, option):
+    status, out, err = compare(report("old"), report("new"), option, tmp_path)
+    assert (status, out) == (BAD_INPUT, "")
+    assert f"{tmp_path}: cannot be written: Is a directory" in err
+
+
+def test_clocks_that_the_doctor_read_differ_too(report, compare):
+    sides = [report("old"), report("new")]
+    for folder, clock in zip(sides, ("1980 of 1980 MHz", "1410 of 1980 MHz"), strict=True):
+        readings = {"GPU clocks": Verdict("ok", clock), "memory": Verdict("ok", clock)}
+        probe = Probe(
+            host=HOST, shared_trouble="", disk_free=None, ports=(), settings={"SMT": "1"},
+            readings=readings, environments={},
+        )  # fmt: skip
+        Diagnosis(
+            profile="", configfile="", made="", findings=(), trials=(),
+            node_reports=(NodeReport(node="n", probe=probe),),
+        ).write(folder / "doctor.json")  # fmt: skip
+    lines = compare(*sides)[1].splitlines()
+    assert [line for line in lines if line.startswith("differs")] == [
+        "differs: GPU clocks: 1980 of 1980 MHz -> 1410 of 1980 MHz"
+    ]
 
 
 def test_markdown_shows_names_from_outside_as_they_are(report, compare):

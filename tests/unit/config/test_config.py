@@ -81,7 +81,7 @@ NUMBERS = [
 
 IN_REPORT = [
     # What nobody knows.
-    ({"repeat": 3}, "repeat: unknown key; allowed: build, cluster, container, data, "),
+    ({"repeat": 3}, "repeat: unknown key; allowed: baseline, build, cluster, container, data, "),
     ({"window": {"warm": 3}}, "window.warm: unknown key; allowed: measured, warmup"),
     ({"systems": "pytorhc"}, f"systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}"),
     ({"systems": ["oneflow"] * 2}, "suites.small.systems: oneflow appears twice; allowed: each"),
@@ -105,7 +105,7 @@ IN_REPORT = [
     ({"title": "a" * 3000}, f"title: got '{'a' * 119}...; allowed: up to 1000 characters"),
     ({"title": "a\nb"}, "title: got 'a\\nb'; allowed: one line of printed characters"),
     ({"title": "\ud800"}, "title: got '\\ud800'; allowed: a valid string"),
-    ({"a" * 300: 3}, f"{'a' * 120}...: unknown key; allowed: build, cluster, "),
+    ({"a" * 300: 3}, f"{'a' * 120}...: unknown key; allowed: baseline, build, cluster, "),
     ({"data": {"images": "a" * 300}}, f"data.images: got '{'a' * 119}...; allowed: up to 4095"),
     ({"data": {"images": "a\0b"}}, "data.images: got 'a\\x00b'; allowed: one line of printed"),
     ({"data": {"images": "a/{b}"}}, "data.images: got 'a/{b}'; allowed: names without { and }"),

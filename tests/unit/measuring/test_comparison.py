@@ -92,14 +92,18 @@ def test_the_rank_test_is_scipys(ours, theirs):
     assert rank_test(ours, theirs) == pytest.approx(wanted)
 
 
-def test_many_cells_take_more_repeats_than_one():
+def test_of_many_cells_a_large_change_takes_no_more_repeats_than_in_one():
     few = [100.0, 101.0, 102.0, 103.0], [80.0, 81.0, 82.0, 83.0]
-    assert judge([few], 0.01)[0].judgement == "slower"
-    [first, *_] = judge([few] + [(STEADY, STEADY)] * 39, 0.01)
-    assert (first.judgement, first.repeats) == ("cannot tell", 7)
-    seven = STEADY, scaled(STEADY, 0.95)
-    found = judge([seven] + [(STEADY, STEADY)] * 39, 0.01)
+    found = judge([few] + [(STEADY, STEADY)] * 39, 0.01)
     assert [verdict.judgement for verdict in found] == ["slower"] + ["same"] * 39
+    assert found[0].beyond == pytest.approx(2 / 70 + 0.005)
+
+
+def test_a_difference_that_many_cells_reach_by_chance_is_none_of_theirs():
+    """Each of 20 cells gets so far in 2 of 70 arrangements."""
+    found = judge([([100.0, 101.0, 102.0, 103.0], [98.0, 97.0, 96.0, 95.0])] * 20, 0.0)
+    assert {verdict.judgement for verdict in found} == {"cannot tell"}
+    assert found[0].changed == pytest.approx(20 * 2 / 70)
 
 
 def test_so_many_repeats_as_a_verdict_names_tell_in_most_cases():

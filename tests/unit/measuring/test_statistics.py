@@ -1,6 +1,8 @@
 """Statistics against numbers worked out by hand or published."""
 
 import itertools
+import math
+import random
 from fractions import Fraction
 
 import pytest
@@ -16,7 +18,10 @@ from reperf.measuring.statistics import (
     repeats_to_resolve,
     speedup,
     spread,
+    step_down,
+    t_quantile,
 )
+from scipy.stats import t, ttest_ind
 
 
 @pytest.mark.parametrize(
@@ -137,3 +142,62 @@ def test_the_interval_of_a_ratio_excludes_1_just_where_the_rank_test_tells_apart
     assert found.low <= found.estimate <= found.high
     back = ratio(theirs, ours)
     assert (back.low, back.high) == pytest.approx((1 / found.high, 1 / found.low))
+
+
+@given(
+    st.lists(st.floats(50, 150), min_size=2, max_size=5),
+    st.lists(st.floats(50, 150), min_size=2, max_size=5),
+)
+def test_a_cell_alone_is_held_against_all_ways_to_deal_its_repeats(ours, theirs):
+    logs = [math.log(value) for value in (*ours, *theirs)]
+
+    def apart(side: tuple[int, ...]) -> float:
+        mean = sum(logs) / len(logs)
+        return abs(sum(logs[at] - mean for at in side))
+
+    seen = apart(tuple(range(len(ours))))
+    assume(seen > 1e-6)
+    ways = list(itertools.combinations(range(len(logs)), len(ours)))
+    as_far = sum(apart(way) >= seen * (1 - 1e-9) for way in ways)
+    assert step_down([(ours, theirs)]) == [pytest.approx(as_far / len(ways), abs=1e-9)]
+
+
+def test_a_difference_is_held_against_what_other_cells_reach_too():
+    apart, near = ([104.0, 105.0, 106.0], [100.0, 101.0, 102.0]), ([1.0, 1.1, 1.2], [1.2, 1.3, 1.4])
+    alone = step_down([apart])[0]
+    both = step_down([apart, near])
+    assert alone == pytest.approx(0.1)
+    assert sorted(both) == sorted(step_down([near, apart]))
+    assert all(p >= alone for p in both)
+    # The same cell ten times: each may reach it by chance.
+    assert step_down([apart] * 10) == pytest.approx([1.0] * 10)
+    assert step_down([apart, near], [True, False])[1] == 1.0
+
+
+def test_many_repeats_are_dealt_at_random_but_the_same_on_every_call():
+    chance = random.Random(1)
+    cell = [chance.gauss(100, 1) for _ in range(12)], [chance.gauss(101, 1) for _ in range(12)]
+    [p] = step_down([cell])
+    assert [p] == step_down([cell])
+    exact = ttest_ind(*(list(map(math.log, side)) for side in cell)).pvalue
+    assert p == pytest.approx(exact, abs=0.01)
+
+
+@pytest.mark.parametrize("equal", [[7.0] * 4, [0.3, 0.1 + 0.2, 0.3, 0.3]])
+def test_equal_repeats_do_not_differ(equal):
+    assert step_down([(equal, equal[::-1])])[0] > 0.7
+
+
+def test_cells_that_have_not_changed_are_seldom_told_apart():
+    chance = random.Random(3)
+
+    def side() -> list[float]:
+        return [100 + chance.gauss(0, 1) ** 3 for _ in range(5)]
+
+    alarms = sum(min(step_down([(side(), side()) for _ in range(10)])) <= 0.05 for _ in range(200))
+    assert alarms <= 19  # 10 are expected; more, once in 250
+
+
+@pytest.mark.parametrize(("freedom", "p"), [(6, 0.9999), (6, 0.975), (40, 0.9994), (12, 0.995)])
+def test_the_quantile_of_t_is_scipys(freedom, p):
+    assert t_quantile(p, freedom) == pytest.approx(t.ppf(p, freedom), rel=0.03)

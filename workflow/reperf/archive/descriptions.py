@@ -110,6 +110,8 @@ def describe(report: Report, names: Iterable[str], records: Sequence[RunRecord])
         "hasPart": [{"@id": file} for file in files.values()],
         "mentions": [{"@id": run["@id"]} for run in runs],
     }
+    if report.reproduces:
+        crate["isBasedOn"] = {"@id": f"urn:sha256:{report.reproduces}"}
     metadata = {
         "@id": METADATA,
         "@type": "CreativeWork",

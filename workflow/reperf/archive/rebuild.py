@@ -8,7 +8,7 @@ from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TypeVar
+from typing import Any, TypeVar
 from zipfile import ZipFile
 
 from reperf import __version__
@@ -103,13 +103,7 @@ def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[R
     Raises:
         ReperfError: it is not the archive of a suite, or its logs give other tables.
     """
-    reperf = _made_with(archive, path)[0]
-    if not reperf.startswith("reperf 1."):
-        raise ReperfError(
-            f"{path}: {reperf} made it; reperf {__version__} reads archives of reperf 1; "
-            f"allowed: {reperf}, which reads this one"
-        )
-    report = load_report(_read(archive, path, CONFIG, json.loads), f"{path}: {CONFIG}")
+    report = load_report(config_in(archive, path), f"{path}: {CONFIG}")
     cells = _read(archive, path, CELLS, CELL_LIST.validate_json)
     if len(report.suites) != 1 or report.device == "auto":
         raise ReperfError(f"{path}: {CONFIG}: allowed: one suite, and a device other than auto")
@@ -149,6 +143,21 @@ def _first_other(made: str, archived: str) -> str:
         for number, (mine, theirs) in enumerate(pairs, 1)
         if mine != theirs
     )
+
+
+def config_in(archive: ZipFile, path: Path) -> dict[str, Any]:
+    """The configuration that an archive holds, as JSON gives it.
+
+    Raises:
+        ReperfError: it is not the archive of a suite, or not one of reperf 1.
+    """
+    reperf = _made_with(archive, path)[0]
+    if not reperf.startswith("reperf 1."):
+        raise ReperfError(
+            f"{path}: {reperf} made it; reperf {__version__} reads archives of reperf 1; "
+            f"allowed: {reperf}, which reads this one"
+        )
+    return _read(archive, path, CONFIG, json.loads)
 
 
 def _read(archive: ZipFile, path: Path, name: str, parse: Callable[[bytes], Content]) -> Content:

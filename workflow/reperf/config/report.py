@@ -38,7 +38,10 @@ from reperf.data.kinds import KINDS
 from reperf.faults import checked
 from reperf.nearest import did_you_mean
 from reperf.systems import BuildKind, Device, LockName, load_systems, load_workloads
-from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number
+from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number, PlainPath
+
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
+"""A SHA-256 in hexadecimal digits."""
 
 
 def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -124,6 +127,16 @@ class Report(Measured):
     )
     suites: Annotated[tuple[Suite, ...], AfterValidator(distinct)] = Field(
         min_length=1, description="one table and two plots each"
+    )
+    baseline: PlainPath | None = Field(
+        None,
+        description="an earlier report's folder, archive or measurements.csv, with which the "
+        "report's page compares this one, see docs/comparing.md",
+    )
+    reproduces: Digest | None = Field(
+        None,
+        description="SHA-256 of the archive whose numbers this report measures again; "
+        "`reperf reproduce` writes it",
     )
     hardware: Hardware = Field(
         Hardware(),
@@ -241,6 +254,7 @@ class Report(Measured):
                 "memory_limit": self._memory_limit_on(device),
                 "hardware": self._hardware_for(device),
                 "other_hardware": Hardware(),
+                "baseline": None,  # an archive is of its suite alone
             }
         )
 

@@ -1,7 +1,8 @@
 """Whether cells are slower or faster in one report than in another: matched, tested, judged.
 
-A change has to be larger than a threshold of practice. Both tests are the exact rank test of
-`reperf.measuring.statistics.rank_test`, corrected for the number of cells by Holm's method:
+A change has to be larger than a threshold of practice. Both tests are those of
+`reperf.measuring.statistics.step_down` over all cells, and of the exact `rank_test` of the cell
+alone, whose p must be small as well: so a verdict never says more than the interval.
 
 - slower or faster: the change is larger than the threshold. The base's throughputs are multiplied
   by 1 - threshold or 1 + threshold before the test (a minimum-effect test: K. R. Murphy and
@@ -29,10 +30,10 @@ from reperf.measuring.statistics import (
     SIGNIFICANCE,
     TOLERANCE,
     Ratio,
-    holm,
     rank_test,
     ratio,
     repeats_to_resolve,
+    step_down,
 )
 from reperf.tables import CELL, SETTING
 
@@ -56,12 +57,16 @@ _SEEN_IN = ("num_nodes", "devices_per_node")
 """Columns that `topology` says, too."""
 MOST_REPEATS = 200
 """Of a cell on either side; the exact distribution of more takes too long."""
+_SLACK = 0.005
+"""Of SIGNIFICANCE, what is spent on finding the cells that are sure to be within the threshold."""
 _POWER = 0.8
 """The chance with which the number of repeats that a verdict names would give another one."""
 _TESTED = ("slower", "perhaps slower", "faster", "perhaps faster", "same", "cannot tell")
 
 Cell = tuple[str, ...]
 """The values of MATCHED; an absent value is ""."""
+Sides = tuple[Sequence[float], Sequence[float]]
+"""The positive throughputs of a cell before and after; or after and before, in a test."""
 Pair = tuple[float | None, float | None]
 """A number before and after."""
 
@@ -134,7 +139,7 @@ def compare_tables(base: pd.DataFrame, new: pd.DataFrame, threshold: float) -> C
         base, new: as read_measurements gives them; a throughput is positive.
         threshold: the smallest change that matters, as a share: 0.01 is 1 %.
     """
-    before, after = _cells_of(base), _cells_of(new)
+    before, after = cells_of(base), cells_of(new)
     both = [cell for cell in before if cell in after]
     untested = [_untested(before[cell], after[cell]) for cell in both]
     compared = [cell for cell, why in zip(both, untested, strict=True) if why is None]
@@ -150,9 +155,7 @@ def compare_tables(base: pd.DataFrame, new: pd.DataFrame, threshold: float) -> C
     )
 
 
-def judge(
-    cells: Sequence[tuple[Sequence[float], Sequence[float]]], threshold: float
-) -> list[Verdict]:
+def judge(cells: Sequence[Sides], threshold: float) -> list[Verdict]:
     """Judge the changes of several cells together.
 
     Args:
@@ -162,17 +165,19 @@ def judge(
     Examples:
         >>> before, after = [100.0, 101, 102, 103], [90.0, 91, 92, 93]
         >>> [verdict.judgement for verdict in judge([(before, after), (before, before)], 0.01)]
-        ['cannot tell', 'cannot tell']
-        >>> judge([(before, after)], 0.01)[0].judgement
-        'slower'
+        ['slower', 'cannot tell']
     """
     ratios = [ratio(new, base) for base, new in cells]
-    changed = holm([rank_test(new, base) for base, new in cells])
-    beyond = holm(
+    bounds = [1 - threshold if change.estimate < 1 else 1 + threshold for change in ratios]
+    outside = [not 1 - threshold <= change.estimate <= 1 + threshold for change in ratios]
+    changed = _with_rank_tests([(new, base) for base, new in cells])
+    beyond = _beyond(
         [
-            _beyond(base, new, change.estimate, threshold)
-            for (base, new), change in zip(cells, ratios, strict=True)
-        ]
+            ([throughput / bound for throughput in new], base)
+            for (base, new), bound in zip(cells, bounds, strict=True)
+        ],
+        outside,
+        _SLACK if threshold else 0.0,
     )
     verdicts = []
     for (base, new), change, any_p, beyond_p in zip(cells, ratios, changed, beyond, strict=True):
@@ -196,14 +201,32 @@ def _judgement(change: Ratio, changed: float, beyond: float, threshold: float) -
     return "cannot tell"
 
 
-def _beyond(
-    base: Sequence[float], new: Sequence[float], estimate: float, threshold: float
-) -> float:
-    """The p of the test that a change is not larger than the threshold."""
-    if 1 - threshold <= estimate <= 1 + threshold:
-        return 1.0
-    bound = 1 - threshold if estimate < 1 else 1 + threshold
-    return rank_test([throughput / bound for throughput in new], base)
+def _with_rank_tests(cells: Sequence[Sides], tested: Sequence[bool] | None = None) -> list[float]:
+    """The p of each cell among all, or that of its rank test alone if it is larger."""
+    together = zip(step_down(cells, tested), cells, strict=True)
+    return [max(p, rank_test(ours, theirs)) for p, (ours, theirs) in together]
+
+
+def _beyond(cells: Sequence[Sides], outside: Sequence[bool], slack: float) -> list[float]:
+    """The p of each cell's test that its change is not larger than the threshold.
+
+    Cells that are sure to be within the threshold cannot raise a false alarm, and are left out
+    first; that they are sure is another test, whose level is added to each p (J. P. Romano, A. M.
+    Shaikh and M. Wolf, A Practical Two-Step Method for Testing Moment Inequalities, Econometrica 82
+    (2014), 1979-2002).
+
+    Args:
+        cells: throughputs after the change, divided by the bound that is nearer; and before it.
+        outside: of each, whether its change is larger than the threshold, as it seems.
+        slack: the level of the first test; 0: nothing can be within the threshold.
+    """
+    within = step_down(cells, [not is_outside for is_outside in outside])
+    left = [at for at, p in enumerate(within) if not slack or p > slack]
+    p_left = _with_rank_tests([cells[at] for at in left], [outside[at] for at in left])
+    corrected = [1.0] * len(cells)
+    for at, p in zip(left, p_left, strict=True):
+        corrected[at] = min(1.0, p + slack) if outside[at] else 1.0
+    return corrected
 
 
 def _repeats_to_tell(
@@ -217,7 +240,7 @@ def _repeats_to_tell(
     freedom = len(base) + len(new) - 2
     room = abs(abs(log(estimate)) - (-log1p(-threshold) if estimate < 1 else log1p(threshold)))
     tests = 1 if 1 - threshold < estimate < 1 + threshold else cells
-    fewest = max(repeats_to_resolve(tests), min(len(base), len(new)) + 1)
+    fewest = max(repeats_to_resolve(1), min(len(base), len(new)) + 1)
     squares = sum(
         variance(map(log, values)) * (len(values) - 1) for values in (base, new) if len(values) > 1
     )
@@ -279,7 +302,8 @@ def _cell_of_rows(table: pd.DataFrame) -> list[Cell]:
     return [tuple("" if pd.isna(value) else str(value) for value in row) for row in rows]
 
 
-def _cells_of(table: pd.DataFrame) -> dict[Cell, pd.DataFrame]:
+def cells_of(table: pd.DataFrame) -> dict[Cell, pd.DataFrame]:
+    """The rows of each cell of a table."""
     places: dict[Cell, list[int]] = {}
     for at, cell in enumerate(_cell_of_rows(table)):
         places.setdefault(cell, []).append(at)
@@ -294,7 +318,7 @@ def _untested(base: pd.DataFrame, new: pd.DataFrame) -> tuple[Verdict, str] | No
     """The verdict about a cell whose throughputs are not compared, and why; None: they are."""
     before, after = measured(base), measured(new)
     if len(before) and len(after):
-        why = _not_comparable(before, after)
+        why = why_not_comparable(before, after)
         return (Verdict("not comparable"), why) if why else None
     if len(before):
         return Verdict("no longer measured"), f"ok -> {_failure(new)}"
@@ -311,7 +335,7 @@ def _failure(runs: pd.DataFrame) -> str:
     return f"{status}: {reason}" if reason else str(status)
 
 
-def _not_comparable(before: pd.DataFrame, after: pd.DataFrame) -> str:
+def why_not_comparable(before: pd.DataFrame, after: pd.DataFrame) -> str:
     """Why the measured runs of a cell are not compared; "" if they are."""
     for runs in (before, after):
         if len(runs) > MOST_REPEATS:

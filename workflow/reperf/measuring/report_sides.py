@@ -4,7 +4,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import StringIO
 from math import isfinite
 from pathlib import Path, PurePath
@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 import pandas as pd
 
 from reperf.errors import ReperfError
-from reperf.layout import ALL_MEASUREMENTS, RUN_RECORD, SUITE_MEASUREMENTS
+from reperf.layout import ALL_MEASUREMENTS, DIAGNOSIS, RUN_RECORD, SUITE_MEASUREMENTS
 from reperf.logs.configured import DATA_PARALLEL
 from reperf.logs.facts import FACT_NAMES, Facts
 from reperf.logs.format import Format
@@ -26,6 +26,7 @@ from reperf.measuring.request import MeasureRequest, RunResult
 from reperf.measuring.suite_rows import Row, record_columns
 from reperf.member_names import fault_of_name
 from reperf.records.cell_key import parts_of
+from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import RunRecord
 from reperf.tables import CELL, MEASUREMENTS, read_measurements, table_of
 from reperf.text import count
@@ -33,7 +34,11 @@ from reperf.text import count
 ALLOWED = (
     "a report's folder, its archive, a measurements.csv, or logs: a file, a folder or an archive"
 )
+Differences = dict[str, tuple[list[str], list[str]]]
+"""What differs -> its values in either report."""
 _TABLE = PurePath(ALL_MEASUREMENTS)
+READINGS = ("CPU governor", "CPU clock", "CPU quota", "GPU clocks", "GPU power limit", "GPU MIG")
+"""The doctor's checks that say how fast a node may run."""
 _DIGITS = 12
 """Of a digest."""
 
@@ -47,12 +52,14 @@ class Side:
         table: as read_measurements gives it; every throughput is positive.
         records: of its runs, by the names of their logs, where they are to be had.
         refused: how many logs gave no number, and belong to no cell.
+        readings: clocks and limits of its nodes, if `reperf doctor` looked: check -> what it read.
     """
 
     path: Path
     table: pd.DataFrame
     records: dict[str, RunRecord]
     refused: int = 0
+    readings: dict[str, set[str]] = field(default_factory=dict)
 
 
 def read_side(path: Path) -> Side:
@@ -67,6 +74,18 @@ def read_side(path: Path) -> Side:
     """
     if not path.exists():
         raise ReperfError(f"{path}: no such file or folder; allowed: {ALLOWED}")
+    return read_report(path) or _of_logs(path)
+
+
+def read_report(path: Path) -> Side | None:
+    """Read the tables of a report; None where there are none.
+
+    Args:
+        path: of a file or folder that is there.
+
+    Raises:
+        ReperfError: a table or the archive cannot be read.
+    """
     try:
         tables = [path] if path.suffix == ".csv" else list(_tables_below(path))
         if tables:
@@ -79,7 +98,7 @@ def read_side(path: Path) -> Side:
                     return _of_archive(path, inside, names)
     except OSError as error:
         raise ReperfError(f"{path}: {error.strerror}; allowed: {ALLOWED}") from None
-    return _of_logs(path)
+    return None
 
 
 def _suite_table() -> str:
@@ -98,7 +117,9 @@ def _tables_below(folder: Path) -> Iterator[Path]:
 def _of_tables(path: Path, tables: Iterable[Path]) -> Side:
     read: list[pd.DataFrame] = []
     records: dict[str, RunRecord] = {}
+    readings: dict[str, set[str]] = {}
     for table in tables:
+        readings |= _readings(table.with_name(DIAGNOSIS.name))
         folders = table.absolute().parents
 
         def record(name: str, folders: Sequence[Path] = folders) -> RunRecord | None:
@@ -107,7 +128,20 @@ def _of_tables(path: Path, tables: Iterable[Path]) -> Side:
 
         read.append(_checked(read_measurements(table), table))
         records |= _records(read[-1], record)
-    return Side(path, pd.concat(read, ignore_index=True), records)
+    return Side(path, pd.concat(read, ignore_index=True), records, readings=readings)
+
+
+def _readings(path: Path) -> dict[str, set[str]]:
+    """The clocks and limits that the doctor read on the nodes."""
+    found: dict[str, set[str]] = defaultdict(set)
+    diagnosis = Diagnosis.read(path)
+    for probe in diagnosis.probes.values() if diagnosis else ():
+        for check, verdict in probe.readings.items():
+            if check in READINGS:
+                found[check].add(verdict.what)
+        for name, value in probe.settings.items():
+            found[name].add(value)
+    return found
 
 
 def _of_archive(path: Path, inside: dict[str, ArchivedFile], tables: Iterable[str]) -> Side:
@@ -241,9 +275,7 @@ def _sizes(result: RunResult) -> str:
     return " ".join(sorted(known))
 
 
-def differences(
-    base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]
-) -> dict[str, tuple[list[str], list[str]]]:
+def differences(base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]) -> Differences:
     """What differs between two reports apart from their numbers: name -> the values in each.
 
     Args:
@@ -251,6 +283,8 @@ def differences(
         runs: for each report, the rows of the cells that both have.
     """
     ours, theirs = (_known(side, some) for side, some in zip((base, new), runs, strict=True))
+    if base.readings and new.readings:
+        ours, theirs = ours | base.readings, theirs | new.readings
     return {
         name: (sorted(ours.get(name, ())), sorted(theirs.get(name, ())))
         for name in dict.fromkeys([*ours, *theirs])

@@ -91,6 +91,11 @@ def check_report(report: Report, configfile: str) -> None:
         if not any(Path("data", data.name).glob("*/manifest.json")):
             with faults_of(f"{configfile}: data.{data.name}"):
                 data.of_kind.check()
+    if report.baseline and not report.baseline.exists():
+        raise ReperfError(
+            f"{configfile}: baseline: {report.baseline}: no such file or folder; allowed: a "
+            "report's folder, its archive or its measurements.csv"
+        )
     for file in PUBLISHED_FILES:
         if not file.is_file():
             raise ReperfError(f"{file}: is not there; allowed: as reperf's repository holds it")

@@ -9,6 +9,7 @@ import pandas as pd
 from reperf.config import Report
 from reperf.files import whole_file
 from reperf.layout import PAGES
+from reperf.measuring.compared import Compared
 from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import RunRecord
 from reperf.report.context import gather
@@ -30,6 +31,7 @@ def write_report(
     published: Path,
     diagnosis: Diagnosis | None = None,
     archives: Mapping[str, str] | None = None,
+    compared: Compared | None = None,
 ) -> None:
     """Write the report: a page, a plain document in Markdown, and a page of published reports.
 
@@ -43,13 +45,15 @@ def write_report(
         html, markdown, published: the files to write; the last is the page of published reports.
         diagnosis: what `reperf doctor` found on the machines, if it was run.
         archives: the archives of the suites, each with its SHA-256.
+        compared: this report with an earlier one.
 
     Raises:
         ReperfError: a file cannot be written.
     """
     context = gather(report, records, measurements, summary, diagnosis, archives=archives)
     with whole_file(html) as stream:
-        stream.write(render_html(context, figures, f"{relpath('.', Path(PAGES[0]).parent)}/"))
+        root = f"{relpath('.', Path(PAGES[0]).parent)}/"
+        stream.write(render_html(context, figures, root, compared))
     with whole_file(markdown) as stream:
         stream.write(render_markdown(context, relpath(figures, markdown.parent)))
     with whole_file(published) as stream:

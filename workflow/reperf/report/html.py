@@ -14,9 +14,13 @@ from zlib import crc32
 from markupsafe import Markup
 
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
+from reperf.measuring.compared import Compared
+from reperf.measuring.history import History
 from reperf.measuring.statistics import rank_of_bound
 from reperf.published import discrepancies, load_tables
+from reperf.report.comparison_view import ComparisonView
 from reperf.report.context import Context
+from reperf.report.history_view import HEIGHT, LineView
 from reperf.report.pages import page_environment
 from reperf.text import printable, printable_lines
 
@@ -25,7 +29,9 @@ THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", PAPER: "
 STYLE, SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "page.js"))
 
 
-def render_html(context: Context, figures: Path, root: str = "") -> str:
+def render_html(
+    context: Context, figures: Path, root: str = "", compared: Compared | None = None
+) -> str:
     """The page.
 
     Args:
@@ -33,13 +39,16 @@ def render_html(context: Context, figures: Path, root: str = "") -> str:
         figures: folder of the figures, as the workflow writes them.
         root: what leads from the page to the folder in which the paths of logs begin: "" or
             "../".
+        compared: the report with an earlier one.
     """
     bounds = {
         f"{ours},{theirs}": rank_of_bound(ours, theirs)[0]
         for panel in (panel for suite in context.suites for panel in suite.panels)
         for ours, theirs in product({len(one.cell.throughputs) for one in panel.ranked}, repeat=2)
     }
-    return _render("report.html.j2", figures, report=context, root=root, bounds=bounds)
+    view = compared and ComparisonView(compared)
+    given = {"report": context, "root": root, "bounds": bounds, "compared": view}
+    return _render("report.html.j2", figures, **given)
 
 
 def render_published(figures: Path) -> str:
@@ -52,6 +61,23 @@ def render_published(figures: Path) -> str:
     for discrepancy in discrepancies():
         by_kind[discrepancy.kind].append(discrepancy)
     return _render("published.html.j2", figures, tables=load_tables(), discrepancies=by_kind)
+
+
+def render_comparison(compared: Compared) -> str:
+    """The page of a comparison: a row a cell, its change around zero."""
+    return _render("comparison.html.j2", Path(), compared=ComparisonView(compared))
+
+
+def render_history(folder: str, history: History) -> str:
+    """The page of cells over time.
+
+    Args:
+        folder: the name of what was read.
+        history: its cells.
+    """
+    lines = [LineView(line) for line in history.lines]
+    given = {"folder": folder, "lines": lines, "left_out": history.left_out, "height": HEIGHT}
+    return _render("history.html.j2", Path(), **given)
 
 
 def _render(template: str, figures: Path, **given: Any) -> str:  # noqa: ANN401 - for the template

@@ -1,0 +1,116 @@
+"""A folder in which an archive's suite is measured again, by its configuration and its locks."""
+
+import json
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from reperf.archive.container import unpack, verified
+from reperf.archive.rebuild import config_in
+from reperf.config import load_report
+from reperf.errors import ReperfError
+from reperf.files import sha256, whole_file
+from reperf.member_names import CONFIG
+from reperf.systems import ROOT
+
+CONFIGURATION = "reproduce.json"
+"""What is measured again, in the folder: the archive's configuration, with the archive's hash."""
+_COPIED = ("Snakefile", "config.yaml", "workflow", "envs", "data/published", "profiles", "slurm")
+"""What a folder needs to run the workflow."""
+_BUILDS = ".envs"
+_LOCKS, _CODE = "envs/", "workflow/"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A folder that is ready to measure an archive's suite again."""
+
+    archive_sha256: str
+    locks: tuple[str, ...]
+    """The archive's locks that differ from this checkout's; the folder has the archive's."""
+    code: tuple[str, ...]
+    """Likewise the trainers and descriptions."""
+    with_its_code: bool
+    """Whether the folder has the archive's; False: this checkout's."""
+
+
+def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
+    """Make a working folder for an archive's suite, or go on in one that was made for it.
+
+    Args:
+        path: the archive.
+        folder: is made; or holds what an earlier call has prepared of the same archive.
+        its_code: whether the archive's trainers run, and not this checkout's.
+
+    Raises:
+        ReperfError: the archive is not whole, not of reperf 1, or has no run of ours; the folder
+            is of something else; or reperf was installed as a wheel, which trains nothing.
+    """
+    if not (ROOT / "Snakefile").is_file():
+        raise ReperfError("reproduce trains, which a wheel cannot; allowed: in a clone of reperf")
+    with verified(path) as archive:
+        digest = sha256(path)
+        config = config_in(archive, path)
+        (suite,) = load_report(config, f"{path}: {CONFIG}").suites
+        if not suite.entries:
+            raise ReperfError(
+                f"{path}: {suite.name} has logs of others alone, which cannot be run again; "
+                "allowed: an archive of runs of reperf's own"
+            )
+        _check_folder(folder, digest)
+        names = [name for name in archive.namelist() if name.startswith((_LOCKS, _CODE))]
+        differing = [name for name in names if archive.read(name) != _ours(name)]
+        if not (folder / CONFIGURATION).exists():
+            for name in _COPIED:
+                _copy(ROOT / name, folder / name)
+            if (ROOT / _BUILDS).is_dir():  # a build's name holds its recipe's digest
+                (folder / _BUILDS).symlink_to((ROOT / _BUILDS).absolute())
+            for name in differing:
+                if its_code or name.startswith(_LOCKS):
+                    (folder / name).unlink(missing_ok=True)
+                    unpack(archive, name, folder)
+            again = _again(config, digest)
+            with whole_file(folder / CONFIGURATION) as stream:
+                stream.write(json.dumps(again, indent=2) + "\n")
+        locks, code = (
+            tuple(name for name in differing if name.startswith(begin)) for begin in (_LOCKS, _CODE)
+        )
+        there = all((folder / name).read_bytes() == archive.read(name) for name in code)
+    return Prepared(digest, locks, code, with_its_code=there)
+
+
+def _check_folder(folder: Path, digest: str) -> None:
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        begun = json.loads((folder / CONFIGURATION).read_bytes())["reproduces"]
+    except (OSError, ValueError, KeyError, TypeError):
+        begun = None
+    if begun != digest:
+        what = f"reproduces archive {begun[:12]}, not {digest[:12]}" if begun else "exists already"
+        raise ReperfError(f"{folder}: {what}; allowed: a new or empty folder")
+
+
+def _ours(name: str) -> bytes | None:
+    file = ROOT / name
+    return file.read_bytes() if file.is_file() else None
+
+
+def _copy(source: Path, target: Path) -> None:
+    if source.is_dir():
+        shutil.copytree(
+            source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+        )
+    else:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(source, target)
+
+
+def _again(config: dict[str, object], digest: str) -> dict[str, object]:
+    """The configuration to run: without what the machine decides, and without logs of others."""
+    machine = ("hardware", "other_hardware")
+    again = {key: value for key, value in config.items() if key not in machine}
+    suites: Sequence[dict[str, object]] = config["suites"]  # type: ignore[assignment]
+    ours = [{key: value for key, value in suite.items() if key != "from"} for suite in suites]
+    return again | {"suites": ours, "reproduces": digest}

@@ -1,0 +1,82 @@
+"""`reperf noise`: how far throughputs move between reports of the same build."""
+
+import argparse
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+from reperf.commands.compare import bad_input, print_lines, print_table
+from reperf.errors import ReperfError
+
+
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser(
+        "noise",
+        help="how far numbers move between reports of the same build: the threshold for compare",
+        description="Compare two or more reports of one build, such as of several days, and print "
+        "the threshold above which `reperf compare` should call a change. Exit status: 0, 2 wrong "
+        "arguments or input, 3 nothing comparable.",
+    )
+    parser.add_argument("first", type=Path, metavar="REPORT", help="as for reperf compare")
+    parser.add_argument("others", type=Path, nargs="+", metavar="REPORT")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print what moves between reports, and the threshold."""
+    from reperf.measuring.compared import (  # noqa: PLC0415
+        NOTHING_COMPARABLE,
+        as_percentage,
+        lines_of,
+        signed,
+    )
+    from reperf.measuring.noise import LEAST_FREEDOM, noise_of  # noqa: PLC0415
+    from reperf.measuring.report_sides import differences, read_side  # noqa: PLC0415
+    from reperf.text import count  # noqa: PLC0415
+
+    try:
+        sides = [read_side(path) for path in (options.first, *options.others)]
+    except ReperfError as error:
+        return bad_input(error)
+    noise = noise_of(sides)
+    status = 0 if noise.cells else NOTHING_COMPARABLE
+    if options.json:
+        cells = [
+            {"name": cell.name, "largest": cell.largest, "between": cell.between}
+            | {"within": cell.within, "campaigns": len(cell.changes)}
+            for cell in noise.cells
+        ]
+        answer = {"threshold": noise.threshold, "option": noise.option, "cells": cells}
+        print(json.dumps(answer | {"not_compared": noise.not_compared}, indent=2))
+        return status
+    for one, other in pairwise(sides):
+        print_lines(lines_of(differences(one, other, (one.table, other.table))))
+    if noise.cells:
+        headings = "cell", "campaigns", "largest change", "CV between", "CV within"
+        rows = [
+            (
+                cell.name,
+                str(len(cell.changes)),
+                signed(1 + cell.largest).lstrip("+"),
+                f"{100 * cell.between:.2f} %",
+                "" if cell.within is None else f"{100 * cell.within:.2f} %",
+            )
+            for cell in noise.cells
+        ]
+        print_table(headings, headings[:1], [(row, "") for row in rows])
+    print_lines(f"{name}: not compared: {why}" for name, why in noise.not_compared.items())
+    if not noise.cells:
+        last = "no cell can be compared: nothing is known about the noise"
+    elif noise.threshold is None or noise.option is None:
+        largest = as_percentage(round(max(cell.largest for cell in noise.cells), 4))
+        last = (
+            f"the largest change is {largest}; a threshold takes {LEAST_FREEDOM} differences or "
+            f"more, from cells and campaigns: {count(len(noise.cells), 'cell')} here"
+        )
+    else:
+        last = f"reperf compare --threshold {noise.option}"
+    print_lines([last])
+    return status
