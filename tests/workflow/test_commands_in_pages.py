@@ -21,7 +21,7 @@ GAP = re.compile(r"(?<!\?P)<\w+>|\.\.|\[-|\b(?:FILE|REGEX|NAME|FOLDER)\b")
 NAMES = (
     "reperf measure",
     "reperf runs",
-    "reperf latex",
+    "reperf export",
     "reperf archive verify",
     "git pull",
     "cp -r",
