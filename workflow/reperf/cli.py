@@ -88,6 +88,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         export,
         measure,
         runs,
+        systems,
     )
 
     parser = _Parser(prog="reperf", description=__doc__)
@@ -95,7 +96,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
-    for command in (archive, compare, config, doctor, estimate, export, measure, runs):
+    for command in (archive, compare, config, doctor, estimate, export, measure, runs, systems):
         command.add(commands)
     options, unknown = parser.parse_known_args(arguments)
     called = commands.choices.get(options.command, parser)

@@ -221,7 +221,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ),
         (
             "verify x.zip",
-            "doctor, estimate, export, measure, runs; did you mean archive verify?",
+            "doctor, estimate, export, measure, runs, systems; did you mean archive verify?",
         ),
         ("measure --window 15:5 x.log", "--window: got '15:5'; allowed: FIRST:LAST, FIRST below"),
         ("measure --method Published x.log", "published; did you mean published? (see reperf"),
@@ -233,7 +233,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("", "COMMAND: is missing; allowed: archive, compare, config, doctor, estimate, export"),
         (
             "plan --profile slurm",
-            "export, measure, runs; did you mean estimate? (see reperf --help)",
+            "export, measure, runs, systems; did you mean estimate? (see reperf --help)",
         ),
         (
             "estimate mine.yaml",

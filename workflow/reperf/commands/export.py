@@ -88,11 +88,17 @@ def run(options: argparse.Namespace) -> int:
         case "markdown":
             rule = ["---:" if heading in RIGHT else "---" for heading in HEADINGS]
             shown = [HEADINGS, rule, *(map(in_markdown, row) for row in rows)]
-            print(f"**{in_markdown(title)}**\n", *(f"| {' | '.join(row)} |" for row in shown), sep="\n")
+            print(
+                f"**{in_markdown(title)}**\n",
+                *(f"| {' | '.join(row)} |" for row in shown),
+                sep="\n",
+            )
     return 0
 
 
 def _row(entry: "Entry", *, exact: bool) -> Sequence[str]:
+    import pandas as pd  # noqa: PLC0415
+
     from reperf.printed import ABSENT, percent, plain_number, sharing  # noqa: PLC0415
 
     cell = entry.row
@@ -102,7 +108,7 @@ def _row(entry: "Entry", *, exact: bool) -> Sequence[str]:
         return *place, cell.status, "", "", "", "", runs, ""
     values = [getattr(cell, name) for name in NUMBERS]
     if exact:
-        numbers = ["" if value != value else repr(float(value)) for value in values]  # NaN
+        numbers = ["" if pd.isna(value) else repr(float(value)) for value in values]
     else:
         numbers = [*map(plain_number, values[:-1]), percent(values[-1])]
     if entry.scattered:
