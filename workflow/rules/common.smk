@@ -76,7 +76,7 @@ def code_of(script):
 onstart:
     with one_line_errors():
         lock_folder(".")
-        ready_cluster(REPORT)
+        ready_cluster(REPORT, workflow)
         PLANS.write(anew=trained_anew(workflow, PLANS.runs))
         keep_others(PLANS.configs)
 

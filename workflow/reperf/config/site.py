@@ -1,8 +1,9 @@
 """Where a report runs: the Slurm cluster, what runs container images, what the hardware decides."""
 
+from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -16,11 +17,31 @@ from reperf.config.words import (
 )
 from reperf.faults import Model
 from reperf.systems import BuildKind, LockName, Precision
-from reperf.values import MOST_PROCESSES, Number
+from reperf.values import MOST_PROCESSES, Number, PlainPath
 
 EngineName = Literal["apptainer", "podman", "docker", "pyxis"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
 """In the order in which they are preferred where several are there."""
+
+
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("allowed: an absolute path, such as /scratch")
+    return path
+
+
+GRES = r"^gpu(:[A-Za-z0-9_.-]{1,60})?$"
+"""What Slurm calls GPUs: of any type, or of one, such as gpu:h100."""
+
+
+def gpus_option(gres: str | None, count: int) -> str:
+    """The option of Slurm's commands that asks for GPUs on each node.
+
+    Args:
+        gres: what Slurm calls a GPU; None: any of them.
+        count: of one node.
+    """
+    return f"--gres={gres}:{count}" if gres else f"--gpus-per-node={count}"
 
 
 class Cluster(Model):
@@ -50,8 +71,21 @@ class Cluster(Model):
         le=MONTH_IN_SECONDS // 60,
         description="minutes that Slurm allows a run beyond its `time_limit`",
     )
-    options: tuple[Text, ...] = Field(
-        (), description='further options for sbatch, such as "--qos=high"'
+    gres: Annotated[str, Field(pattern=GRES)] | None = Field(
+        None,
+        description="what Slurm calls a GPU, asked for by --gres; left out: --gpus-per-node, "
+        "whatever type the GPUs are of",
+    )
+    options: tuple[Text, ...] = Field((), description="further options for sbatch")
+    before: tuple[Text, ...] = Field(
+        (),
+        description="lines of bash that each node runs before a launcher starts there; what they "
+        "set reaches the ranks, and if a line fails, the run does",
+    )
+    stage: Annotated[PlainPath, AfterValidator(_absolute)] | None = Field(
+        None,
+        description="folder on each node's own disk, into which a run copies the records that it "
+        "reads, if they are not there yet; left out: runs read them where they lie",
     )
     variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], Text] = Field(
         {},
@@ -60,7 +94,15 @@ class Cluster(Model):
 
     def of_launch(self) -> dict[str, Any]:
         """The part that decides how fast a run is: if it changes, runs are trained again."""
-        return {"variables": dict(sorted(self.variables.items()))}  # their order decides nothing
+        optional = {
+            "gres": self.gres,
+            "before": list(self.before),
+            "stage": self.stage and str(self.stage),
+        }
+        # The order of variables decides nothing; plans from before these keys stay as they are.
+        return {"variables": dict(sorted(self.variables.items()))} | {
+            key: value for key, value in optional.items() if value
+        }
 
 
 class Engine(Model):

@@ -49,7 +49,9 @@ def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa:
     if not {"--config", "-C"}.isdisjoint(sys.argv):
         name += " with --config"
     report = load_report(config, name)
-    check_profile(report, has_jobs=bool(workflow.nodes), configfile=name)
+    # In a job of Slurm, the runs of a cluster's report may train one after the other.
+    has_jobs = bool(workflow.nodes) or (report.cluster is not None and "SLURM_JOB_ID" in os.environ)
+    check_profile(report, has_jobs=has_jobs, configfile=name)
     with faults_of(name):
         report = resolve(report)
     check_report(report, name)
@@ -128,7 +130,10 @@ def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
         ReperfError: the report and the profile do not go together.
     """
     if report.cluster and not has_jobs:
-        raise ReperfError(f"{configfile}: cluster: the report is for one; allowed: --profile slurm")
+        raise ReperfError(
+            f"{configfile}: cluster: the report is for one; allowed: --profile slurm, or a call "
+            "within a job of Slurm"
+        )
     if has_jobs and not report.cluster:
         raise ReperfError(
             f"{configfile}: cluster: missing; --profile slurm and --jobs need it, see "

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 
 from reperf.building.script import script
+from reperf.building.work_folder import was_called_here
 from reperf.errors import one_line_errors
 from reperf.plans.checking import check_set
 from reperf.plans.run_plan import RunPlan
@@ -31,7 +32,7 @@ def main() -> None:
         plan = RunPlan.read(options.plan)
     place = partial(place_of, cluster=plan.cluster)
     last = options.attempt > options.retries
-    with script(options.log, guarded=plan.cluster is None):
+    with script(options.log, guarded=plan.cluster is None or was_called_here()):
         check_set(plan.run.data)
         if plan.is_search:
             find(plan, options.plan.parent, place, last=last)
