@@ -28,6 +28,7 @@ _NOISE = (
     "Config file ",  # .. is extended by what the command line says
     "Using shell: ",
     "host: ",
+    "SLURM run ID: ",
     "Assuming unrestricted shared filesystem usage",
     "Conda environments: ignored",
     "Singularity containers: ignored",

@@ -26,6 +26,11 @@ from reperf.training.telemetry import used_gpus
 
 _LABEL = re.compile(rb" *\d+: ")
 _OF_A_NODE = {"{node_rank}": '"$SLURM_NODEID"', VISIBLE_GPUS: '"$CUDA_VISIBLE_DEVICES"'}
+_STRICT = """\
+exec 2>&1
+set -e
+trap 'status=$?; echo "BeforeError: $BASH_COMMAND ended with status $status"' ERR"""
+"""What a shell begins with whose lines must all end well."""
 _COPY = """\
 [ -e "$2/manifest.json" ] && exit
 mkdir -p "$(dirname "$2")" && cp -RL "$1" "$2.$$" || { rm -rf "$2.$$"; exit 1; }
@@ -248,12 +253,10 @@ def _on_its_node(command: Sequence[str], before: Sequence[str] = ()) -> list[str
         words.append("".join(quoted) or "''")
     # Both streams in one, or srun would mix them within lines.
     line = f"exec {' '.join(words)} 2>&1"
+    if not before:
+        return ["sh", "-c", line]
     # The modules of a site are functions of bash.
-    return (
-        ["bash", "-c", "\n".join(["exec 2>&1; set -e", *before, line])]
-        if before
-        else ["sh", "-c", line]
-    )
+    return ["bash", "-c", "\n".join([_STRICT, *before, "trap - ERR", line])]
 
 
 def whole_lines(output: Iterable[bytes]) -> Iterator[bytes]:
