@@ -13,6 +13,7 @@ from reperf.cli import main
 from reperf.commands.config import SCHEMAS
 from reperf.config import Entry, Report, load_report, topology_shape
 from reperf.config.page import SECTIONS, configuration_page
+from reperf.config.site import Hardware
 from reperf.configfiles import merged
 from reperf.errors import ReperfError
 from reperf.machine import resolve
@@ -597,3 +598,14 @@ def test_servers_name_an_entry():
     assert (run.entry, run.servers.cpus, run.servers_in_all) == ("paddle-fleet+servers-2x4", 8, 2)
     assert run.identity["servers"] == "2 servers a node, 4 threads each"
     assert (run.world_size, run.global_batch) == (1, 4)
+
+
+@pytest.mark.parametrize("model", [Report, *SECTIONS.values()], ids=lambda model: model.__name__)
+def test_each_key_has_an_example_that_is_allowed(model):
+    if model is Hardware:  # reperf writes it
+        return
+    schema = model.model_json_schema()
+    for example in schema["examples"]:
+        model.model_validate(example)
+    shown = {key for example in schema["examples"] for key in example}
+    assert set(schema["properties"]) - shown <= {*SECTIONS, "other_hardware"}

@@ -44,7 +44,26 @@ def gpus_option(gres: str | None, count: int) -> str:
     return f"--gres={gres}:{count}" if gres else f"--gpus-per-node={count}"
 
 
-class Cluster(Model):
+_CLUSTERS = [
+    {
+        "nodes": 4,
+        "devices_per_node": 8,
+        "partition": "gpu",
+        "account": "benchmarks",
+        "exclusive": False,
+        "cpus_per_device": 12,
+        "memory_mb": 512_000,
+        "spare_minutes": 10,
+        "gres": "gpu:h100",
+        "options": ["--qos=high", "--exclude=node7"],
+        "before": ["ulimit -l unlimited", "module load nccl"],
+        "stage": "/scratch",
+        "variables": {"NCCL_SOCKET_IFNAME": "ib0"},
+    },
+]
+
+
+class Cluster(Model, json_schema_extra={"examples": _CLUSTERS}):
     """The Slurm cluster that runs the report; left out, this machine runs it."""
 
     nodes: Number = Field(ge=1, le=MOST_NODES, description="nodes that one run may use")
@@ -105,7 +124,12 @@ class Cluster(Model):
         }
 
 
-class Engine(Model):
+_ENGINES = [
+    {"engine": "apptainer", "options": ["--nvccli"]},
+]
+
+
+class Engine(Model, json_schema_extra={"examples": _ENGINES}):
     """What runs container images."""
 
     engine: EngineName | None = Field(
