@@ -33,6 +33,7 @@ ELSEWHERE = {
     r"^make site": "tests/unit/docs/test_site.py",
     r"^git clone|^source |^make .venv": "tests/workflow/test_places.py",
     r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",
+    r"reports/modern.yaml site.yaml$": "tests/slurm/test_sites_on_slurm.py",  # in a job
     r"^snakemake .*one-node": "tests/workflow/test_report.py",  # that it needs GPUs
     r"^reperf compare|comparing.py --published": "tests/unit/commands/test_compare.py",
     r"^reperf doctor": "tests/workflow/test_doctor_in_report.py",

@@ -284,6 +284,7 @@ MEANT = [
     # A value.
     (report(device="gpu"), "; did you mean cuda?"),
     (suite(systems=["pytorch+compile"]), "; did you mean pytorch?"),
+    (suite(workload="llama-7b"), "; a new one: docs/add-a-workload.md"),
     (suite(input="record"), "; did you mean records?"),
     (suite(precision="mixed"), "; did you mean amp?"),
     (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),

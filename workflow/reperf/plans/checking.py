@@ -136,8 +136,8 @@ def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
         )
     if has_jobs and not report.cluster:
         raise ReperfError(
-            f"{configfile}: cluster: missing; --profile slurm and --jobs need it, see "
-            "docs/cluster.md; on this machine: --cores"
+            f"{configfile}: cluster: missing; --profile slurm and --jobs need it: add "
+            "site.yaml to --configfile, see docs/cluster.md; on this machine: --cores"
         )
 
 
