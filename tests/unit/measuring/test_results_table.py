@@ -89,7 +89,7 @@ def test_the_most_frequent_refusal_comes_first_after_what_was_measured():
         "1 measured, 8 refused: 5 unknown-format, 3 too-short",
     ]
     assert lines[-1] == "--files shows every log that was refused"
-    assert "docs/measuring.md#refusals says what each refusal means" in lines
+    assert "docs/refusals.md says what each refusal means" in lines
     assert lines[-1] not in table(results(found), files=True)
 
 

@@ -98,7 +98,7 @@ def table(
     why = ", ".join(f"{many} {code}" for code, many in refusals.items())
     yield from say(f"{len(measured)} measured, {refused} refused" + (f": {why}" if why else ""))
     if refused:
-        yield from say("docs/measuring.md#refusals says what each refusal means")
+        yield from say("docs/refusals.md says what each refusal means")
     if "unknown-format" in refusals:
         yield from say("docs/log-formats.md lists the known formats; --pattern describes any other")
     if not files and refused > len(refusals):
