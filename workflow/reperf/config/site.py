@@ -17,7 +17,7 @@ from reperf.config.words import (
 )
 from reperf.faults import Model
 from reperf.systems import BuildKind, LockName, Precision
-from reperf.values import MOST_PROCESSES, Number, PlainPath
+from reperf.values import GRES, MOST_PROCESSES, Number, PlainPath
 
 EngineName = Literal["apptainer", "podman", "docker", "pyxis"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
@@ -28,10 +28,6 @@ def _absolute(path: Path) -> Path:
     if not path.is_absolute():
         raise ValueError("allowed: an absolute path, such as /scratch")
     return path
-
-
-GRES = r"^gpu(:[A-Za-z0-9_.-]{1,60})?$"
-"""What Slurm calls GPUs: of any type, or of one, such as gpu:h100."""
 
 
 def gpus_option(gres: str | None, count: int) -> str:

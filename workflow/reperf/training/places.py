@@ -162,7 +162,7 @@ class SlurmJob(Place):
         # Slurm itself tells each node's processes which GPUs they have.
         self.variables = {
             **({} if on_gpus else {"CUDA_VISIBLE_DEVICES": ""}),
-            **cluster["variables"],
+            **cluster.get("variables", {}),
         }
         # Slurm's settings for the job's script must not apply to the step that it starts.
         self.environment = {
