@@ -33,12 +33,12 @@ rule all:
         MEMORY,
 
 
-# snakemake runs, tables, figures, reports, archives: a part of it.
-for part in RESULTS._fields:
+# snakemake runs, tables, figures, reports, archives: a part of it; and what runs train in.
+for part, files in {**RESULTS._asdict(), "environments": PLANS.environments}.items():
 
     rule:
         name:
             part
         input:
-            lambda wildcards, part=part: getattr(RESULTS, part),
+            lambda wildcards, files=files: files,
         localrule: True

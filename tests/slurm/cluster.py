@@ -9,6 +9,8 @@ the kernel then takes away every job, address and mount.
     python tests/slurm/cluster.py up
     python tests/slurm/cluster.py run snakemake --profile slurm
     python tests/slurm/cluster.py status
+    python tests/slurm/cluster.py kill node2
+    python tests/slurm/cluster.py revive node2
     python tests/slurm/cluster.py down
 """
 
@@ -33,6 +35,7 @@ import psutil
 HERE = Path(__file__).resolve().parent
 PACKAGES = (HERE / "packages.txt").read_text(encoding="utf-8").split()
 TOOLS = ("ip", "munged", "sbatch", "slurmctld", "slurmd")
+REQUEST = "request"  # the file in the folder that tells the keeper of `up` what to do
 KEEPER = "keeper"  # the file in the folder that stays locked as long as the cluster of `up`
 FOLDER = Path(tempfile.gettempdir(), "reperf-slurm")
 
@@ -164,20 +167,21 @@ class SlurmCluster:
 
     def kill_node(self, node: str) -> None:
         """End a node at once: its slurmd, what its jobs run, and its network."""
-        _end(self._machines.pop(node))
+        if node in self._machines:
+            _end(self._machines.pop(node))
         # The kernel does this too, but when it likes, and the name may be needed before.
         self.run(["ip", "link", "delete", node], check=False)
 
     def revive_node(self, node: str) -> None:
-        """Start a node anew; it joins the cluster a moment later."""
-        self._start(node, number=self.nodes.index(node) + 1, controller=self.controller)
+        """Start a node anew, if it is not there; it joins the cluster a moment later."""
+        if node not in self._machines:
+            self._start(node, number=self.nodes.index(node) + 1, controller=self.controller)
 
     def tidy(self) -> None:
         """Cancel all jobs, revive killed nodes, and wait until every node is idle."""
         self.run(["scancel", "--user=root"], check=False)
         for node in self.nodes:
-            if node not in self._machines:
-                self.revive_node(node)
+            self.revive_node(node)
         self.wait_idle()
 
     def _write_configuration(self) -> None:
@@ -300,8 +304,26 @@ def keep(folder: Path, nodes: int, gpus: int) -> None:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     print(os.getpid(), flush=True)
     with SlurmCluster(folder, nodes, gpus) as cluster:
-        print(cluster.controller, flush=True)
+
+        def do_what_is_asked(*_: object) -> None:
+            verb, node = (folder / REQUEST).read_text().split()
+            {"kill": cluster.kill_node, "revive": cluster.revive_node}[verb](node)
+            (folder / REQUEST).unlink()
+
+        signal.signal(signal.SIGUSR1, do_what_is_asked)
+        print(cluster.controller, *cluster.nodes, flush=True)
         threading.Event().wait()  # signal.pause would miss a signal just before it
+
+
+def ask_keeper(folder: Path, verb: str, node: str) -> None:
+    """Have a node of the cluster that `up` left killed or revived, and wait until it is."""
+    controller_of(folder)
+    nodes = (folder / KEEPER).read_text().split()[2:]
+    if node not in nodes:
+        raise ClusterError(f"{node}: no node; allowed: {', '.join(nodes)}")
+    (folder / REQUEST).write_text(f"{verb} {node}")
+    os.kill(_kept(folder)[0], signal.SIGUSR1)
+    wait_for(lambda: not (folder / REQUEST).exists(), f"{node} to be {verb}d")
 
 
 def down(folder: Path) -> None:
@@ -329,7 +351,7 @@ def _kept(folder: Path) -> list[int] | None:
     except FileNotFoundError:
         return None
     except BlockingIOError:
-        return [int(line) for line in (folder / KEEPER).read_text().split()]
+        return [int(word) for word in (folder / KEEPER).read_text().split()[:2]]
     return None
 
 
@@ -352,6 +374,8 @@ def main() -> int:
         command.add_argument("--gpus", type=int, default=8, help="a node")
     commands.add_parser("run").add_argument("line", nargs=argparse.REMAINDER)
     commands.add_parser("status")
+    for name in ("kill", "revive"):
+        commands.add_parser(name).add_argument("node")
     commands.add_parser("down")
     options = parser.parse_args()
     try:
@@ -362,6 +386,8 @@ def main() -> int:
                 keep(options.folder, options.nodes, options.gpus)
             case "run":
                 _enter(options.folder, options.line)
+            case "kill" | "revive":
+                ask_keeper(options.folder, options.command, options.node)
             case "status":
                 _enter(options.folder, ["sh", "-c", "sinfo; squeue --states=all"])
             case "down":

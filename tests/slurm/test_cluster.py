@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.slurm.cluster import HERE, SlurmCluster, controller_of, wait_for
+from tests.slurm.cluster import HERE, SlurmCluster, controller_of, inside, wait_for
 
 PROFILE = """\
 executor: slurm
@@ -187,6 +187,24 @@ def test_down_leaves_nothing_behind(folder):
     nobody_is_left(folder)
     assert outside() == before
     assert not folder.exists()
+
+
+def test_a_node_of_a_cluster_that_stays_is_killed_and_revived_by_name(folder):
+    assert script(folder, "up").returncode == 0
+    controller = controller_of(folder)
+
+    def is_there() -> bool:
+        links = subprocess.check_output(inside(controller, ["ip", "link"]), text=True)
+        return "node2@" in links
+
+    assert is_there()
+    for verb, there in (("kill", False), ("kill", False), ("revive", True), ("revive", True)):
+        assert script(folder, verb, "node2").returncode == 0
+        assert is_there() == there
+    assert script(folder, "run", "srun", "--nodelist=node2", "hostname").stdout == "node2\n"
+    said = script(folder, "kill", "node9")
+    assert said.returncode == 1
+    assert "node9: no node; allowed: node1, node2, node3, node4" in said.stderr
 
 
 @pytest.mark.weekly

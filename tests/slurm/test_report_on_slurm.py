@@ -385,7 +385,8 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
         (
             {"cluster": None},
             "reperf: reports/dlperf.yaml + site.yaml: cluster: missing; --profile slurm and "
-            "--jobs need it, see docs/cluster.md; on this machine: --cores",
+            "--jobs need it: add site.yaml to --configfile, see docs/cluster.md; on this machine: "
+            "--cores",
         ),
     ],
 )

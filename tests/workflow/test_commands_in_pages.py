@@ -22,10 +22,10 @@ NAMES = (
     "reperf measure",
     "reperf runs",
     "reperf survey",
-    "reperf latex",
     "reperf doctor",
     "reperf noise",
     "reperf reproduce",
+    "reperf export",
     "reperf archive verify",
     "git pull",
     "uv pip compile",
@@ -40,6 +40,7 @@ ELSEWHERE = {
     r"^reperf survey|^snakemake .*survey$": "tests/slurm/test_survey_on_slurm.py",
     r"--profile slurm|cluster.py": "tests/slurm/test_cluster.py",
     r"--profile hosts": "tests/slurm/test_hosts.py",
+    r"reports/modern.yaml site.yaml$": "tests/slurm/test_sites_on_slurm.py",  # in a job
     r"^snakemake .*one-node": "tests/workflow/test_report.py",  # that it needs GPUs
     r"^reperf compare|comparing.py --published": "tests/unit/commands/test_compare.py",
     r"^reperf noise": "tests/unit/commands/test_noise.py",

@@ -19,7 +19,8 @@ INTERRUPTED = 130
 WRONG_ARGUMENTS = 2
 """Exit status after arguments that no command takes: argparse's."""
 MEANT = {action: f"archive {action}" for action in ("verify", "rebuild", "sign")} | {
-    "plan": "estimate"
+    "plan": "estimate",
+    "latex": "export --format latex",
 }
 """What people type -> the command that does it."""
 NOBODY_READS = 141
@@ -84,13 +85,14 @@ def _run(arguments: Sequence[str] | None) -> int:
         config,
         doctor,
         estimate,
+        export,
         history,
-        latex,
         measure,
         noise,
         reproduce,
         runs,
         survey,
+        systems,
     )
 
     parser = _Parser(prog="reperf", description=__doc__)
@@ -98,8 +100,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
-    every = archive, compare, config, doctor, estimate, history, latex, measure, noise, reproduce
-    for command in (*every, runs, survey):
+    every = archive, compare, config, doctor, estimate, export, history, measure, noise
+    for command in (*every, reproduce, runs, survey, systems):
         command.add(commands)
     options, unknown = parser.parse_known_args(arguments)
     called = commands.choices.get(options.command, parser)

@@ -42,6 +42,8 @@ ALLOWED = {
     "tuple_type": "a list{items}",
 }
 """A type of pydantic's errors -> what is allowed, for people who write YAML and no Python."""
+_PAGES = {"workload": "docs/add-a-workload.md", "system": "docs/add-a-system.md"}
+"""A key whose values are a list that people can make longer -> the page that says how."""
 _OF_NUMBERS = re.compile("int_|float_|greater_|less_")
 """How the other types begin that say what `finite_number` does."""
 
@@ -138,7 +140,9 @@ def _message(fault: ErrorDetails, schema: "_Schema") -> str:
         return allowed
     message = fault["msg"].removeprefix("Value error, ").replace("Input should be", "allowed:")
     if kind == "literal_error":
-        message += did_you_mean(value, re.findall(r"'([^']*)'", context["expected"]))
+        page = _PAGES.get(str(fault["loc"][-1]))
+        meant = did_you_mean(value, re.findall(r"'([^']*)'", context["expected"]))
+        message += meant or (f"; a new one: {page}" if page else "")
     return message
 
 

@@ -9,9 +9,11 @@ from pydantic import AfterValidator, Field, Strict
 
 NAME = r"^[a-z0-9][a-z0-9.-]*$"
 TOPOLOGY = r"^([1-9][0-9]{0,4})n([1-9][0-9]{0,3})g$"
+GRES = r"^gpu(:[A-Za-z0-9_.-]{1,60})?$"
 SAID_OF = {
     NAME: "lowercase letters, digits, - and ., a letter or digit first",
     TOPOLOGY: "<nodes>n<devices per node>g, such as 2n8g, up to 99999n9999g",
+    GRES: "gpu, or gpu:<type>, such as gpu:h100",
 }
 """A pattern -> what it allows, in words."""
 Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]

@@ -77,8 +77,8 @@ def code_of(script):
 onstart:
     with one_line_errors():
         lock_folder(".")
-        make_ready(REPORT, PLANS, anew := trained_anew(workflow, PLANS.runs))
-        PLANS.write(anew=anew)
+        make_ready(REPORT, workflow)
+        PLANS.write(anew=trained_anew(workflow, PLANS.runs))
         keep_others(PLANS.configs)
 
 

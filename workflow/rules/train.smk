@@ -8,7 +8,7 @@ from reperf.training.slurm import resources_of_job
 RUN = "results/runs/{suite}/{entry}/{topology}/{repeat}"
 SEARCH = "results/largest/{entry}/{digest}"
 # Runs must not share the machine while they are measured; on a cluster Slurm sees to that.
-ALL_CORES = 1 if REPORT.slurm else workflow.cores
+ALL_CORES = 1 if workflow.nodes else workflow.cores
 
 
 def plan_of_run(wildcards):

@@ -10,7 +10,7 @@ What Slurm knows is told: why jobs wait, and how it ended one, in the run's reco
 
 import shlex
 import time
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,8 +31,10 @@ with one_line_errors():  # Snakemake imports this before all else: a workload ma
     from reperf.training.slurm import (
         check_commands,
         end_of_job,
+        preempted,
         reasons_of_waiting,
         status_command,
+        trains,
     )
     from reperf.training.tries import tell_of_slurm
 
@@ -67,18 +69,30 @@ class Executor(SlurmExecutor):
             raise WorkflowError(f"slurm-shell-array-jobs: {settings.array_jobs}; allowed: none")
         # No dry run makes an executor; the first thing that a call asks of Slurm it asks here.
         with one_line_errors():
-            check_commands()
-            settings.status_command = status_command()
+            if trains(self.workflow.dag):  # nothing else becomes a job
+                check_commands()
+                settings.status_command = status_command()
         settings.pass_command_as_script = True  # sbatch --wrap takes no command with quotes
         super().__post_init__()
+        self._preemption_warning = True  # given; it says that Slurm will resume the job
 
     async def check_active_jobs(
         self, active_jobs: Sequence[SubmittedJobInfo]
     ) -> AsyncIterator[SubmittedJobInfo]:
-        """The jobs that have not ended yet; tells why some have waited for long."""
-        self._tell_why_jobs_wait([one.external_jobid for one in active_jobs])
+        """The jobs that have not ended yet; tells why some have waited for long.
+
+        For the other executor, a job that Slurm has preempted has not ended: it waits for ever.
+        """
+        names = [one.external_jobid for one in active_jobs]
+        self._tell_why_jobs_wait(names)
+        ended: Collection[str] = ()
+        with suppress(ReperfError):  # it is busy: another look follows
+            ended = preempted(names) if names else ()
         async for one in super().check_active_jobs(active_jobs):
-            yield one
+            if one.external_jobid in ended:
+                self.report_job_error(one)
+            else:
+                yield one
 
     def _tell_why_jobs_wait(self, jobs: Sequence[str]) -> None:
         now = time.monotonic()

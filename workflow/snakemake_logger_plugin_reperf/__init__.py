@@ -28,6 +28,7 @@ _NOISE = (
     "Config file ",  # .. is extended by what the command line says
     "Using shell: ",
     "host: ",
+    "SLURM run ID: ",
     "Assuming unrestricted shared filesystem usage",
     "Conda environments: ignored",
     "Singularity containers: ignored",
@@ -39,6 +40,13 @@ _NEWS = (_STOPS, "Will exit after")
 _REPEATED = (
     "Exiting because a job execution failed",
     "WorkflowError:\nAt least one job did not complete successfully",
+)
+# Warnings of the executor for Slurm that mean nothing here: an exclusive run asks for all memory by
+# --mem=0; the node of a lost job is known from scontrol; and a caller may be a job itself.
+_MEANS_NOTHING = (
+    "No job memory information",
+    "Could not retrieve node information",
+    "You are running snakemake in a SLURM job context",
 )
 
 
@@ -172,7 +180,7 @@ class LogHandler(LogHandlerBase):
                 self._failed = True
                 self._say_always(message, bad=True)
         elif record.levelno >= logging.WARNING:
-            if self._says_warnings:
+            if self._says_warnings and not message.startswith(_MEANS_NOTHING):
                 self._say_always(message)
         elif not self._begun:
             if self._says_warnings and not message.startswith(_NOISE):

@@ -217,11 +217,11 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
     [
         (
             "measur x.log",
-            "COMMAND: got 'measur'; allowed: archive, compare, config, doctor, estimate, history",
+            "COMMAND: got 'measur'; allowed: archive, compare, config, doctor, estimate, export",
         ),
         (
             "verify x.zip",
-            "latex, measure, noise, reproduce, runs; did you mean archive verify?",
+            "reproduce, runs, survey, systems; did you mean archive verify?",
         ),
         ("measure --window 15:5 x.log", "--window: got '15:5'; allowed: FIRST:LAST, FIRST below"),
         ("measure --method Published x.log", "published; did you mean published? (see reperf"),
@@ -230,17 +230,17 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
         ("config shema", "got 'shema'; allowed: check, init, docs, schema; did you mean schema?"),
         ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
-        ("", "COMMAND: is missing; allowed: archive, compare, config, doctor, estimate, history"),
+        ("", "COMMAND: is missing; allowed: archive, compare, config, doctor, estimate, export"),
         (
             "plan --profile slurm",
-            "latex, measure, noise, reproduce, runs; did you mean estimate? (see reperf --help)",
+            "reproduce, runs, survey, systems; did you mean estimate? (see reperf --help)",
         ),
         (
             "estimate mine.yaml",
             "estimate: unrecognized arguments: mine.yaml; did you mean --config",
         ),
         ("runs --configfile none.yaml", "none.yaml: No such file or directory"),
-        ("latex one", "results/summary.csv: No such file or directory; run `make report`"),
+        ("export one", "results/summary.csv: No such file or directory; run `make report`"),
         ("archive verify none.zip", "none.zip: No such file or directory; name an archive"),
     ],
 )

@@ -362,7 +362,7 @@ class TestTheTable:
             "    and 1 more",
             "",
             "2 measured, 2 refused: 2 too-short",
-            "docs/measuring.md#refusals says what each refusal means",
+            "docs/refusals.md says what each refusal means",
             "--files shows every log that was refused",
         ]
         _, lines = shown("--files", RESNET50, NGC, NGC, BERT)

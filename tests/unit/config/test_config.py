@@ -13,6 +13,7 @@ from reperf.cli import main
 from reperf.commands.config import SCHEMAS
 from reperf.config import Entry, Report, load_report, topology_shape
 from reperf.config.page import SECTIONS, configuration_page
+from reperf.config.site import Hardware
 from reperf.configfiles import merged
 from reperf.errors import ReperfError
 from reperf.machine import resolve
@@ -293,6 +294,8 @@ MEANT = [
     (report(partition="gpu"), "; partition stands under cluster"),
     (report(cluster=NODE | {"container": "x"}), "; container stands at the top of the file"),
     (suite(seed=3), "; seed stands at the top of the file"),
+    (report(cluster=NODE | {"stage": "x"}), "cluster.stage: got 'x'; allowed: an absolute path, "),
+    (report(cluster=NODE | {"gres": "h100"}), "cluster.gres: got 'h100'; allowed: gpu, or gpu:<"),
     (suite(device="gpu"), "suites.small.device: got 'gpu'; allowed: 'cpu' or 'cuda'"),
     (report(cluster=GPUS), "cluster.gpus_per_node: unknown key; missing: devices_per_node; allow"),
     (report(cluster=GPUS), "; did you mean devices_per_node?"),
@@ -306,6 +309,7 @@ MEANT = [
     # A value.
     (report(device="gpu"), "; did you mean cuda?"),
     (suite(systems=["pytorch+compile"]), "; did you mean pytorch?"),
+    (suite(workload="llama-7b"), "; a new one: docs/add-a-workload.md"),
     (suite(input="record"), "; did you mean records?"),
     (suite(precision="mixed"), "; did you mean amp?"),
     (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
@@ -629,3 +633,14 @@ def test_servers_name_an_entry():
     assert (run.entry, run.servers.cpus, run.servers_in_all) == ("paddle-fleet+servers-2x4", 8, 2)
     assert run.identity["servers"] == "2 servers a node, 4 threads each"
     assert (run.world_size, run.global_batch) == (1, 4)
+
+
+@pytest.mark.parametrize("model", [Report, *SECTIONS.values()], ids=lambda model: model.__name__)
+def test_each_key_has_an_example_that_is_allowed(model):
+    if model is Hardware:  # reperf writes it
+        return
+    schema = model.model_json_schema()
+    for example in schema["examples"]:
+        model.model_validate(example)
+    shown = {key for example in schema["examples"] for key in example}
+    assert set(schema["properties"]) - shown <= {*SECTIONS, "other_hardware"}

@@ -452,7 +452,7 @@ FILES = {
     "far.yaml": f"cluster: {{nodes: 4, devices_per_node: 8}}\n{SUITE}",
 }
 LARGE = "big.yaml: suite one: topology 1n9999g is too large"
-NO_CLUSTER = "big.yaml: cluster: missing; --profile slurm and --jobs need it, see docs/cluster.md"
+NO_CLUSTER = "big.yaml: cluster: missing; --profile slurm and --jobs need it: add site.yaml"
 MISSING = "config.yaml: No such file or directory; run it in reperf's folder, or name a report"
 
 

@@ -159,7 +159,7 @@ class TestTheTwoClocks:
         assert float(said[other]) == pytest.approx(speed / factor, rel=0.01)
 
     def test_may_be_read_one_after_the_other(self):
-        """Up to 50 ms, as docs/measuring.md promises, in a window of 160 ms."""
+        """Up to 50 ms, as docs/refusals.md promises, in a window of 160 ms."""
         short = planned_log(rate=10_000.0)
 
         def late(milliseconds: int) -> str:

@@ -7,7 +7,10 @@ import pytest
 from reperf.logs.checks import CHECKS, Refused
 from reperf.logs.facts import Facts
 
-PAGE = (Path(__file__).parents[3] / "docs" / "measuring.md").read_text(encoding="utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+PAGE = "\n".join(
+    (DOCS / name).read_text(encoding="utf-8") for name in ("measuring.md", "refusals.md")
+)
 
 
 def test_the_documentation_lists_every_code():

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs.checks import SENTENCES
 from reperf.logs.facts import Facts, Setting
+from reperf.measuring import results_table, statistics
 from reperf.measuring.fingerprint import Fingerprint
 from reperf.measuring.measure import Measurement
 from reperf.measuring.request import RunResult
@@ -88,7 +89,7 @@ def test_the_most_frequent_refusal_comes_first_after_what_was_measured():
         "1 measured, 8 refused: 5 unknown-format, 3 too-short",
     ]
     assert lines[-1] == "--files shows every log that was refused"
-    assert "docs/measuring.md#refusals says what each refusal means" in lines
+    assert "docs/refusals.md says what each refusal means" in lines
     assert lines[-1] not in table(results(found), files=True)
 
 
@@ -122,16 +123,18 @@ def test_lines_fit_the_terminal_and_a_path_is_there_whole():
 
 
 def test_each_folder_has_a_median_and_a_spread():
-    found = [measured(f"/x/bert/{n}.txt", 10.0 + n) for n in range(4)]
+    found = [measured(f"/x/bert/{n}.txt", 10.0 + n / 2) for n in range(4)]
+    found += [measured("/x/gnn/1.txt", 3.0), measured("/x/gnn/2.txt", 4.0)]
     found += [measured("/x/ssd/1.txt", 7.0), refused("/x/ssd/2.txt", "none")]
     lines = [" ".join(line.split()) for line in table(results(found))]
     at = lines.index("n median min..max unit batch folder")
-    assert lines[at + 1 : at + 4] == [
-        "4 11.50 10.00..13.00 samples/s 4096 bert",
+    assert lines[at + 1 : at + 5] == [
+        "4 10.75 10.00..11.50 samples/s 4096 bert",
+        "2 3.50 3.00..4.00 samples/s 4096 gnn (scattered)",
         "1 7.00 7.00..7.00 samples/s 4096 ssd",
         "",
     ]
-    alone = found[3:]
+    alone = found[6:]
     assert not [line for line in table(results(alone)) if "median" in line]
 
 
@@ -166,3 +169,7 @@ def test_a_log_counts_once_in_the_median():
     assert copies.format(6) in table([*found, *found])
     found = [replace(one, digest="abcdef"[n % 2]) for n, one in enumerate(found)]
     assert copies.format(4) in table(found)
+
+
+def test_runs_of_a_folder_are_scattered_as_those_of_a_report_are():
+    assert results_table._SCATTERED == statistics.WIDE

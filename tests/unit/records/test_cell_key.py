@@ -92,3 +92,14 @@ def test_it_has_the_words_that_it_had():
 
 def test_what_nobody_names_has_none():
     assert key(device="cuda") == key(HOST.model_copy(update={"cpu": ""})) == ""
+
+
+def test_what_a_site_runs_before_launchers_and_where_its_data_lies_is_in_the_key():
+    def key_with(**cluster: object) -> str:
+        return key_of(record_of(small_run()).model_copy(update={"cluster": cluster}))
+
+    variables = {"variables": {"NCCL_SOCKET_IFNAME": "ib0"}}
+    assert key_with(**variables) == key_of(record_of(small_run()))
+    one, other = (key_with(**variables, before=[line]) for line in ("module load a", "ls; ls"))
+    assert one != other
+    assert differing([one, other, key_with(stage="/scratch")]) == ["cluster"]

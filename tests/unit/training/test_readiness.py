@@ -73,16 +73,14 @@ def test_more_than_a_twentieth_of_the_cpus_or_a_process_on_a_gpu_is_other_work(
     assert look([]) == found
 
 
-@pytest.mark.parametrize(
-    ("ended", "anew", "looks"), [(False, (), 1), (True, (), 0), (True, ("results/runs/a",), 1)]
-)
-def test_only_a_call_that_trains_looks(monkeypatch, ended, anew, looks):
+@pytest.mark.parametrize(("rules", "looks"), [(["measure", "train"], 1), (["measure"], 0)])
+def test_only_a_call_that_trains_looks(monkeypatch, rules, looks):
     suite = {"name": "a", "workload": "resnet50", "precision": "fp32", "systems": ["pytorch"]}
     report = load_report({"device": "cpu", "suites": [suite | {"batch_size": 8}]})
-    plan = SimpleNamespace(run=SimpleNamespace(record="run.json"))
-    monkeypatch.setattr("reperf.plans.costs.has_ended", lambda record, plan: ended)
+    jobs = [SimpleNamespace(rule=SimpleNamespace(name=name)) for name in rules]
     seen = []
     monkeypatch.setattr(readiness, "look", lambda gpus: seen.append(gpus) or IDLE)
-    make_ready(report, SimpleNamespace(runs={"results/runs/a": plan}), anew)
+    dag = SimpleNamespace(needrun_jobs=lambda: jobs)
+    make_ready(report, SimpleNamespace(dag=dag))
     assert seen == [[]] * looks
     assert "on_busy" not in report.model_dump(by_alias=True)

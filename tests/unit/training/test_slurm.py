@@ -94,7 +94,32 @@ def test_what_the_configuration_says_is_asked_for():
 def test_each_node_puts_its_number_into_the_command():
     words = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my images", ""]
     line = "exec torchrun --node-rank=\"$SLURM_NODEID\" train.py --data 'my images' '' 2>&1"
-    assert _on_its_node(words) == line
+    assert _on_its_node(words) == ["sh", "-c", line]
+
+
+def shown_by(shell: list[str]) -> tuple[int, str]:
+    answer = subprocess.run(shell, capture_output=True, text=True, check=False)
+    assert answer.stderr == ""
+    return answer.returncode, answer.stdout
+
+
+def test_lines_of_a_site_come_before_the_command_and_must_end_well():
+    before = ["load() { export LOADED=$1; }", "load 'its own'", "[ -n x ] || echo never"]
+    assert shown_by(_on_its_node(["printenv", "LOADED"], before)) == (0, "its own\n")
+    assert shown_by(_on_its_node(["sh", "-c", "exit 3"], before)) == (3, "")
+    said = "BeforeError: ls /nowhere ended with status 2\n"
+    status, shown = shown_by(_on_its_node(["echo", "launched"], ["ls /nowhere", *before]))
+    assert (status, shown.splitlines(True)[-1]) == (2, said)
+
+
+def test_gpus_of_a_type_are_asked_for_by_gres_and_counted_alone(monkeypatch):
+    of = report(topologies=["2n8g"], gres="gpu:v100")
+    asked_for = asked("2n8g", of)["sbatch_options"]
+    assert asked_for == "--nodes=2 --ntasks-per-node=1 --gres=gpu:v100:8 --exclusive --mem=0"
+    check(monkeypatch, of)
+    assert slurm.gpus_of("gpu:v100:8(S:0-1),gpu:a100:4", "gpu:a100") == 4
+    assert slurm.gpus_of("gpu:v100:8", "gpu") == 8
+    assert slurm.gpus_of("gpu:8", "gpu:v100") == 0
 
 
 def test_a_container_on_a_node_sees_the_gpus_that_slurm_gives_its_job_there():
@@ -102,7 +127,7 @@ def test_a_container_on_a_node_sees_the_gpus_that_slurm_gives_its_job_there():
     cleared = ["env", "--unset=CUDA_VISIBLE_DEVICES", *command]  # as engines clear all of it
     for names in ("2,3", "GPU-8f2"):
         said = subprocess.check_output(
-            ["sh", "-c", _on_its_node(cleared)],
+            _on_its_node(cleared),
             env={"PATH": os.defpath, "CUDA_VISIBLE_DEVICES": names},
             text=True,
         )

@@ -63,6 +63,11 @@ def lock_folder(folder: Path | str) -> None:
     os.environ[CALL] = f"{host} {os.getpid()} {datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
+def was_called_here() -> bool:
+    """Whether the workflow that this process belongs to runs on this machine."""
+    return os.environ.get(CALL, "").startswith(f"{socket.gethostname()} ")
+
+
 def wait_for_steps(folder: Path, user: str) -> None:
     """Wait until no step of an ended or ending workflow is left in a folder, a minute at most.
 

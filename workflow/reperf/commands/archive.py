@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from reperf.errors import ReperfError
-from reperf.text import printable
+from reperf.text import count, printable
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -78,12 +78,14 @@ def run_sign(options: argparse.Namespace) -> int:
 
 
 def run_rebuild(options: argparse.Namespace) -> int:
-    """Name what came out the same, and what another version made otherwise."""
+    """Count what came out the same, and name what another version made otherwise."""
     from reperf.archive.rebuild import rebuild  # noqa: PLC0415 - matplotlib takes a second
 
     result = rebuild(options.file, options.to)
-    for name in result.same:
-        print(printable(f"{options.to / name}: the same bytes as in {options.file}"))
+    same, every = len(result.same), len(result.same) + len(result.differ)
+    all_same = "all" if same == every else str(same)
+    made = f"{count(every, 'file')} made again, {all_same} of the same bytes as in {options.file}"
+    print(printable(f"{options.to}: {made}"))
     for name in result.differ:
         makers = ", ".join(result.made_with)
         print(printable(f"{options.to / name}: not as in {options.file}, which {makers} made"))

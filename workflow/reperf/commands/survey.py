@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
     from reperf.building.work_folder import lock_folder  # noqa: PLC0415 - a second of libraries
     from reperf.doctor.targets import prepare  # noqa: PLC0415
     from reperf.survey.campaign import survey  # noqa: PLC0415
-    from reperf.training.slurm import ready_cluster  # noqa: PLC0415
+    from reperf.training.slurm import cancel_left_jobs  # noqa: PLC0415
 
     _, report, _ = prepare(options.profile, options.configfile)
     if report.cluster and not report.slurm:
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     if not report.slurm:
         raise ReperfError("a survey compares nodes, this machine is one; allowed: --profile slurm")
     lock_folder(".")
-    ready_cluster(report)
+    cancel_left_jobs()  # `prepare` has checked the rest
     return survey(
         report,
         options.suite,

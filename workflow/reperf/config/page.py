@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import yaml
 from pydantic import BaseModel
 
 from reperf.config import Cluster, Data, Engine, Entry, LogSource, Parallel, Report, Suite, Window
@@ -82,7 +83,27 @@ def _section(title: str, model: dict[str, Any]) -> str:
         for key, field in properties
     ]
     head = ["| key | allowed | default | meaning |", "|---|---|---|---|"]
-    return "\n".join([f"## {title}", "", model["description"], "", *head, *rows, ""])
+    in_order = [key for key, _ in properties]
+    examples = [
+        {key: example[key] for key in sorted(example, key=in_order.index)}
+        for example in model.get("examples", ())
+    ]
+    block = ["", "```yaml", _in_yaml(title.strip("`"), examples), "```"] if examples else []
+    return "\n".join([f"## {title}", "", model["description"], *block, "", *head, *rows, ""])
+
+
+def _in_yaml(key: str, examples: list[dict[str, Any]]) -> str:
+    """Examples as they stand in a file: below their key, in one list where several may stand."""
+    contents: list[Any] = examples
+    if key in ("data", "suites", "systems", "from"):
+        contents = [{key: examples}]
+    elif key in SECTIONS:
+        contents = [{key: example} for example in examples]
+    texts = (
+        yaml.safe_dump(content, sort_keys=False, default_flow_style=None, width=100)
+        for content in contents
+    )
+    return "# or\n".join(texts).rstrip()
 
 
 def _allowed(field: dict[str, Any]) -> str:

@@ -16,7 +16,14 @@ MOST_SERVERS = 14
 """On a node: each needs a port of its own, of the sixteen that a Slurm job has."""
 
 
-class Parallel(Model):
+_PARALLELS = [
+    {"pipeline": [7, 1], "micro_batches": 8},
+    {"shard": 8},
+    {"tensor": 2},
+]
+
+
+class Parallel(Model, json_schema_extra={"examples": _PARALLELS}):
     """What is not data parallel alone."""
 
     pipeline: tuple[Devices, ...] = Field(
@@ -84,7 +91,12 @@ class Parallel(Model):
         return None
 
 
-class Servers(Model):
+_SERVERSS = [
+    {"per_node": 2, "threads": 4},
+]
+
+
+class Servers(Model, json_schema_extra={"examples": _SERVERSS}):
     """Parameter servers, which `topology` does not count."""
 
     per_node: Number = Field(1, ge=1, le=MOST_SERVERS, description="how many on each node")

@@ -48,7 +48,40 @@ def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [data] if isinstance(data, Mapping) else data
 
 
-class Report(Measured):
+_REPORTS = [
+    {
+        "title": "Our four nodes",
+        "seed": 7,
+        "device": "cpu",
+        "threads_per_device": 4,
+        "share_cpus": True,
+        "loader_threads": 8,
+        "memory_limit": 8_000_000_000,
+        "data": {"name": "imagenet", "images": "/datasets/imagenet"},
+        "build": "lock",
+        "images": {"pytorch": "images/pytorch.sif"},
+        "container": {"engine": "podman"},
+        "systems": ["pytorch", "jax"],
+        "topologies": ["1n1g", "1n2g"],
+        "repeats": 5,
+        "iterations": 250,
+        "window": {"warmup": 50, "measured": 200},
+        "print_every": 10,
+        "time_limit": 600,
+        "suites": [
+            {
+                "name": "resnet50-fp32",
+                "workload": "resnet50",
+                "precision": "fp32",
+                "batch_size": 128,
+                "systems": ["pytorch"],
+            }
+        ],
+    },
+]
+
+
+class Report(Measured, json_schema_extra={"examples": _REPORTS}):
     """The whole configuration file."""
 
     title: Text = Field("Training benchmark", description="heading of the report")

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -20,7 +20,7 @@ from reperf.config.words import (
 )
 from reperf.faults import Model
 from reperf.systems import BuildKind, LockName, Precision
-from reperf.values import MOST_PROCESSES, Number, PlainPath
+from reperf.values import GRES, MOST_PROCESSES, Number, PlainPath
 
 EngineName = Literal["apptainer", "podman", "docker", "pyxis"]
 ENGINES: tuple[EngineName, ...] = get_args(EngineName)
@@ -31,7 +31,48 @@ _HOST = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,252}$"
 """A host's name or IPv4 address, after a user and @ if needed. No option of ssh begins like it."""
 
 
-class Cluster(Model):
+def _absolute(path: Path) -> Path:
+    if not path.is_absolute():
+        raise ValueError("allowed: an absolute path, such as /scratch")
+    return path
+
+
+def gpus_option(gres: str | None, count: int) -> str:
+    """The option of Slurm's commands that asks for GPUs on each node.
+
+    Args:
+        gres: what Slurm calls a GPU; None: any of them.
+        count: of one node.
+    """
+    return f"--gres={gres}:{count}" if gres else f"--gpus-per-node={count}"
+
+
+_CLUSTERS = [
+    {
+        "nodes": 4,
+        "devices_per_node": 8,
+        "partition": "gpu",
+        "account": "benchmarks",
+        "exclusive": False,
+        "cpus_per_device": 12,
+        "memory_mb": 512_000,
+        "spare_minutes": 10,
+        "gres": "gpu:h100",
+        "options": ["--qos=high", "--exclude=node7"],
+        "before": ["ulimit -l unlimited", "module load nccl"],
+        "stage": "/scratch",
+        "variables": {"NCCL_SOCKET_IFNAME": "ib0"},
+    },
+    {
+        "hosts": ["gpu1", "gpu2"],
+        "devices_per_node": 8,
+        "remote": "ssh -p 2222",
+    },
+    {"hostfile": "hosts.txt", "devices_per_node": 8},
+]
+
+
+class Cluster(Model, json_schema_extra={"examples": _CLUSTERS}):
     """The cluster that runs the report, Slurm's or some hosts; left out, this machine runs it."""
 
     nodes: Number = Field(
@@ -76,8 +117,21 @@ class Cluster(Model):
         le=MONTH_IN_SECONDS // 60,
         description="minutes that Slurm allows a run beyond its `time_limit`",
     )
-    options: tuple[Text, ...] = Field(
-        (), description='further options for sbatch, such as "--qos=high"'
+    gres: Annotated[str, Field(pattern=GRES)] | None = Field(
+        None,
+        description="what Slurm calls a GPU, asked for by --gres; left out: --gpus-per-node, "
+        "whatever type the GPUs are of",
+    )
+    options: tuple[Text, ...] = Field((), description="further options for sbatch")
+    before: tuple[Text, ...] = Field(
+        (),
+        description="lines of bash that each node runs before a launcher starts there; what they "
+        "set reaches the ranks, and if a line fails, the run does",
+    )
+    stage: Annotated[PlainPath, AfterValidator(_absolute)] | None = Field(
+        None,
+        description="folder on each node's own disk, into which a run copies the records that it "
+        "reads, if they are not there yet; left out: runs read them where they lie",
     )
     variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], Text] = Field(
         {},
@@ -107,6 +161,7 @@ class Cluster(Model):
         if twice := [host for host in self.hosts if self.hosts.count(host) > 1]:
             raise ValueError(f"hosts: {twice[0]} appears twice; allowed: each host once")
         of_slurm = {"partition", "account", "memory_mb", "options", "spare_minutes"}
+        of_slurm |= {"gres", "before", "stage"}
         if given := sorted(of_slurm & self.model_fields_set - _left_out(self)):
             raise ValueError(f"{given[0]}: Slurm's, but these are hosts; allowed: none")
         return self
@@ -114,7 +169,15 @@ class Cluster(Model):
     def of_launch(self) -> dict[str, Any]:
         """The part that decides how fast a run is: if it changes, runs are trained again."""
         variables = dict(sorted(self.variables.items()))  # their order decides nothing
-        return {"hosts": True, "variables": variables} if self.hosts else {"variables": variables}
+        if self.hosts:
+            return {"hosts": True, "variables": variables}
+        optional = {
+            "gres": self.gres,
+            "before": list(self.before),
+            "stage": self.stage and str(self.stage),
+        }
+        # Plans from before these keys stay as they are.
+        return {"variables": variables} | {key: value for key, value in optional.items() if value}
 
     def reached(self) -> dict[str, Any]:
         """What reaches its hosts, and their names; empty for Slurm, which knows both itself."""
@@ -154,7 +217,12 @@ def hosts_in(file: str) -> tuple[str, ...]:
     return hosts
 
 
-class Engine(Model):
+_ENGINES = [
+    {"engine": "apptainer", "options": ["--nvccli"]},
+]
+
+
+class Engine(Model, json_schema_extra={"examples": _ENGINES}):
     """What runs container images."""
 
     engine: EngineName | None = Field(

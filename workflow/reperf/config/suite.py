@@ -51,7 +51,12 @@ FEWEST_LINES = 50
 """Lines that trainers which keep their own time print in a window: one for each 2 % of it."""
 
 
-class Window(Model):
+_WINDOWS = [
+    {"warmup": 50, "measured": 200},
+]
+
+
+class Window(Model, json_schema_extra={"examples": _WINDOWS}):
     """The measured iterations."""
 
     warmup: Number = Field(20, ge=0, le=MOST_ITERATIONS, description="iterations before the window")
@@ -134,7 +139,20 @@ Variants = Annotated[
 Accumulation = Annotated[Number, Field(ge=1, le=MOST_ACCUMULATED)]
 
 
-class Entry(Model):
+_ENTRIES = [
+    {
+        "system": "pytorch",
+        "variants": ["compile", "no-clip"],
+        "batch_size": 64,
+        "accumulation": 4,
+        "build": "image",
+    },
+    {"system": "pipedream", "parallel": {"pipeline": [3, 1]}},
+    {"system": "paddle-fleet", "servers": {"per_node": 2}},
+]
+
+
+class Entry(Model, json_schema_extra={"examples": _ENTRIES}):
     """One system in a suite, and what it does differently there."""
 
     system: SystemId = Field(description="folder name under workflow/systems/")
@@ -262,7 +280,20 @@ def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [systems] if isinstance(systems, str) else systems
 
 
-class LogSource(Model):
+_LOG_SOURCES = [
+    {
+        "path": "logs/theirs.zip",
+        "system": "oneflow",
+        "variant": "graph",
+        "topology": "4n8g",
+        "format": "mllog",
+        "method": "window",
+        "window": {"warmup": 20, "measured": 100},
+    },
+]
+
+
+class LogSource(Model, json_schema_extra={"examples": _LOG_SOURCES}):
     """Logs that exist already, whoever made them."""
 
     path: Annotated[PlainPath, AfterValidator(_ends_with_a_name)] = Field(
@@ -297,7 +328,40 @@ def _listed(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [sources] if isinstance(sources, str | Mapping) else sources
 
 
-class Suite(Measured):
+_SUITES = [
+    {
+        "name": "bert-base-bf16",
+        "workload": "bert-base",
+        "precision": "bf16",
+        "batch_size": "largest",
+        "batch_multiple": 16,
+        "accumulation": 4,
+        "systems": ["pytorch", {"system": "jax", "variants": "no-clip"}],
+        "from": ["logs/theirs.zip"],
+        "input": "records",
+        "data": "wikipedia",
+        "shape": {"sequence_length": 512},
+        "unit": "tokens",
+        "baseline": "1n8g",
+        "topologies": ["1n8g", "4n8g"],
+        "repeats": 5,
+        "iterations": 250,
+        "window": {"warmup": 50, "measured": 200},
+        "print_every": 10,
+        "time_limit": 600,
+    },
+    {
+        "name": "resnet50-fp32-on-cpus",
+        "workload": "resnet50",
+        "precision": "fp32",
+        "batch_size": 8,
+        "systems": ["pytorch"],
+        "device": "cpu",
+    },
+]
+
+
+class Suite(Measured, json_schema_extra={"examples": _SUITES}):
     """One table and one pair of plots of the report."""
 
     name: Name = Field(description="folder name under results/suites/, and the figures' name")

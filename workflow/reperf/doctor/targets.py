@@ -7,6 +7,7 @@ from math import ceil
 from pathlib import Path
 
 from reperf.config import Cluster, Report
+from reperf.config.site import gpus_option
 from reperf.configfiles import read_profile
 from reperf.errors import faults_of
 from reperf.machine import check_containers, check_fits, check_memory
@@ -51,7 +52,7 @@ class Partition(Nodes):
     def __init__(self, report: Report, cluster: Cluster) -> None:
         devices = report.largest_shape[1]
         with_gpus = report.on("cuda")
-        gpus = [f"--gpus-per-node={with_gpus.largest_shape[1]}"] if with_gpus.suites else []
+        gpus = [gpus_option(cluster.gres, with_gpus.largest_shape[1])] if with_gpus.suites else []
         self._partition = cluster.partition
         self._options = [
             f"--immediate={WAIT_SECONDS}",

@@ -7,7 +7,7 @@ class Check(NamedTuple):
     """What a log is checked for.
 
     Attributes:
-        code: by which `reperf measure` groups refusals, and docs/measuring.md lists them.
+        code: by which `reperf measure` groups refusals, and docs/refusals.md lists them.
         sentence: what is wrong with a log that fails the check.
         refuses: whether such a log gives no number; else it gives one, with a warning.
     """

@@ -30,6 +30,8 @@ _SELDOM = ("left out", "to train")
 window goes without, with their time, and the time to train."""
 _NO_LIMIT = 1 << 16
 WARNED, REFUSED = "measured with a warning", "refused"
+_SCATTERED = 1.25
+"""How many times as fast as the slowest run the fastest may be; WIDE, without importing pandas."""
 _BELOW = 4
 """Spaces before a line that belongs to the one above it."""
 _OF_ONE_RUN = frozenset({"start_loss", "hosts", "run_start", "run_stop", "run_span"})
@@ -96,7 +98,7 @@ def table(
     why = ", ".join(f"{many} {code}" for code, many in refusals.items())
     yield from say(f"{len(measured)} measured, {refused} refused" + (f": {why}" if why else ""))
     if refused:
-        yield from say("docs/measuring.md#refusals says what each refusal means")
+        yield from say("docs/refusals.md says what each refusal means")
     if "unknown-format" in refusals:
         yield from say("docs/log-formats.md lists the known formats; --pattern describes any other")
     if not files and refused > len(refusals):
@@ -246,7 +248,9 @@ def _medians(results: Iterable[RunResult], common: str) -> list[list[str]]:
                     f"{min(speeds):.2f}..{max(speeds):.2f}",
                     runs[0].unit or "",
                     "" if runs[0].global_batch is None else str(runs[0].global_batch),
-                    _inside(folder, common) + (f": {facts}" if facts else ""),
+                    _inside(folder, common)
+                    + (f": {facts}" if facts else "")
+                    + (" (scattered)" if max(speeds) > _SCATTERED * min(speeds) else ""),
                 ]
             )
     return rows

@@ -93,7 +93,8 @@ def by_window(
         raise Refused(
             "hole",
             f"the time from iteration {start} to {stop} is not in the log: printed are "
-            + _listed([record.iteration for record in records]),
+            + _listed([record.iteration for record in records])
+            + _alone(steps, records),
         )
     batch = step_samples(steps if holes else inside, log_format, facts)
     if holes:
@@ -184,6 +185,19 @@ def _reached(run: LoggedRun, records: Sequence[Record]) -> tuple[int, str]:
     if run.newest.epoch != epoch:
         return records[-1].iteration, f"epoch {epoch}"
     return run.newest.iteration, "it"
+
+
+def _alone(steps: Sequence[Interval], records: Sequence[Record]) -> str:
+    """What to say of lines that each time one iteration, and of which some iterations have none."""
+    pairs = pairwise(record.iteration for record in records)
+    if not steps or any(step.stop - step.start > 1 for step in steps):
+        return ""
+    if all(later - earlier == 1 for earlier, later in pairs):
+        return ""
+    return (
+        "; each line times one iteration, and nothing times those between two lines; where it is "
+        "their mean, a --pattern says so by the group span"
+    )
 
 
 def _listed(iterations: Sequence[int]) -> str:

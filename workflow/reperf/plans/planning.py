@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
-from reperf.builds import Build
+from reperf.builds import RECORD, Build
 from reperf.config import Cell, Data, Report, Run, Suite
 from reperf.config.data import KIND_OF
 from reperf.config.words import LARGEST
@@ -172,6 +172,12 @@ class Plans:
     def config_digest(self, suite: str) -> str:
         """The SHA-256 of the configuration that asks for a suite alone."""
         return sha256(self.configs[suite].encode()).hexdigest()
+
+    @property
+    def environments(self) -> list[str]:
+        """What the builds of runs leave that is written last."""
+        folders = {plan.build.folder for plan in self.runs.values()}
+        return sorted(f"{folder}/{RECORD}" for folder in folders)
 
     def _in_turns(self) -> list[str]:
         """The folders of runs, repeat by repeat, in an order that the seed shuffles: A B B A.

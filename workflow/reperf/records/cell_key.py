@@ -9,7 +9,7 @@ value is left out: a field that a run gains later changes no key of runs that do
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
@@ -32,8 +32,11 @@ NO_PART = frozenset(
 """The fields of a run that do not make two cells different things."""
 VARIABLES = "variables"
 """The part for what the shell gave the ranks."""
+CLUSTER = "cluster"
+"""The part for what a site has run before the launcher, and where it has put the data."""
 SHOWN = 12
 """Hexadecimal digits of a digest: 2 ** 48 are enough for all cells that were ever measured."""
+_OF_CLUSTER = ("before", "stage")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -45,6 +48,7 @@ def key_of(record: RunRecord) -> str:
     parts = record.run.model_dump(mode="json", exclude=set(NO_PART))
     parts |= {"device": device, "build": _build(record.environment)}
     parts[VARIABLES] = _variables(record)
+    parts[CLUSTER] = _cluster(record)
     parts["overlay"] = record.environment.overlay
     parts = {name: parts[name] for name in sorted(parts) if parts[name] not in _usual(name)}
     exact = json.dumps(parts, sort_keys=True, separators=(",", ":"))
@@ -93,9 +97,17 @@ def _build(environment: Environment) -> str:
     return f"{kind} {digest.removeprefix('sha256:')[:SHOWN]}"
 
 
+def _cluster(record: RunRecord) -> str:
+    cluster = record.cluster or {}
+    return _named({name: cluster[name] for name in _OF_CLUSTER if name in cluster})
+
+
 def _variables(record: RunRecord) -> str:
+    return _named(deciding(record.inherited))
+
+
+def _named(given: Mapping[str, Any]) -> str:
     """Names, and a digest with the values, which may hold what parts a key."""
-    given = deciding(record.inherited)
     digest = sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()
     return f"{'+'.join(sorted(given))} {digest[:SHOWN]}" if given else ""
 

@@ -257,7 +257,7 @@ class RunRecord(Sealed):
         "", description="SHA-256 of the trainer's code, without comments and docstrings"
     )
     cluster: dict[str, Any] | None = Field(
-        None, description="the cluster's variables; null on this machine"
+        None, description="the settings of its cluster for the launch; null on this machine"
     )
     slurm_job: str = Field("", description="the number of the job that it ran in; empty: none")
     data_sha256: str | None = Field(

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from reperf.building.script import script
+from reperf.building.work_folder import was_called_here
 from reperf.errors import one_line_errors
 from reperf.plans.checking import check_set
 from reperf.plans.run_plan import RunPlan
@@ -35,7 +36,8 @@ def main() -> None:
     aside = plan.aside
     place = partial(place_of, cluster=plan.cluster, remote=aside.remote, hosts=aside.hosts)
     last = options.attempt > options.retries
-    with script(options.log, guarded=plan.cluster is None or bool(aside.hosts)):
+    guarded = plan.cluster is None or bool(aside.hosts) or was_called_here()
+    with script(options.log, guarded=guarded):
         check_set(plan.run.data)
         if options.once:
             try_once(plan, place(plan.run), options.plan.parent, attempt=options.attempt)

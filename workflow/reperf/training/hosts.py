@@ -29,16 +29,20 @@ _CLOCKS = 2.0
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
-def ready_cluster(report: Report) -> None:
+def ready_cluster(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
     """Check what the cluster must have for a report, before the first run starts.
+
+    Args:
+        report: without a cluster, there is nothing to do.
+        workflow: nor is there where none of its jobs trains.
 
     Raises:
         ReperfError: names the host, or what Slurm lacks.
     """
-    if report.cluster and report.cluster.hosts:
+    if report.slurm:
+        slurm.ready_cluster(report, workflow)
+    elif report.cluster and slurm.trains(workflow.dag):
         check_hosts(report)
-    else:
-        slurm.ready_cluster(report)
 
 
 def check_hosts(report: Report) -> None:

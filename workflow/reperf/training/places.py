@@ -9,18 +9,36 @@ import sys
 import tempfile
 import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 from trainers.contract.ports import claimed_ports
 
 from reperf.builds.engines import VISIBLE_GPUS
 from reperf.config import Run
+from reperf.config.site import gpus_option
+from reperf.data.set_read import read_of_set
+from reperf.errors import ReperfError
+from reperf.programs import ended
+from reperf.text import count
 from reperf.training.remote import command_on, name_of
-from reperf.training.slurm import ask
+from reperf.training.slurm import ask, nodes_of
 from reperf.training.telemetry import used_gpus
 
 _LABEL = re.compile(rb" *\d+: ")
 _OF_A_NODE = {"{node_rank}": '"$SLURM_NODEID"', VISIBLE_GPUS: '"$CUDA_VISIBLE_DEVICES"'}
+_STRICT = """\
+exec 2>&1
+set -e
+trap 'status=$?; echo "BeforeError: $BASH_COMMAND ended with status $status"' ERR"""
+"""What a shell begins with whose lines must all end well."""
+_COPY = """\
+[ -e "$2/manifest.json" ] && exit
+mkdir -p "$(dirname "$2")" && cp -RL "$1" "$2.$$" || { rm -rf "$2.$$"; exit 1; }
+# Another run's copy may be there by now.
+mv -T "$2.$$" "$2" 2>/dev/null || { rm -rf "$2.$$"; [ -e "$2/manifest.json" ]; }
+"""
+"""A shell script that copies a data set to a node's disk, under a name for this copy first."""
 _FIRST_PORT, _PORTS = 20_000, 10_000
 _PORTS_OF_A_JOB = 32
 """Those of two jobs with neighbouring numbers, which may share a node, lie side by side."""
@@ -43,7 +61,7 @@ class Place:
     """The environment variables that the place adds."""
     temporary = ""
     """A folder for the temporary files of this run alone; "" where the place keeps none."""
-    cluster: dict[str, Any] | None = None
+    cluster: Mapping[str, Any] | None = None
     """The cluster's settings that decide how fast a run is; None on this machine."""
     job = ""
     """The number of the Slurm job; "" on this machine."""
@@ -57,6 +75,10 @@ class Place:
     def ports(self, count: int) -> tuple[int, ...]:
         """Ports for a run on each of the nodes; no other run uses them."""
         raise NotImplementedError
+
+    def staged(self, data: str) -> str:
+        """The folder that ranks read, once it holds what a folder below the work folder does."""
+        return data
 
     def start(
         self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
@@ -120,29 +142,40 @@ class ThisMachine(Place):
 class SlurmJob(Place):
     """The nodes of the job that this process runs in, on the first of them.
 
+    A job may have more nodes than the run, which then trains on the first of them.
+
     Args:
         run: what will be trained.
-        variables: environment variables that the configuration adds.
+        cluster: the settings of the cluster that decide how fast a run is.
+
+    Raises:
+        ReperfError: the job has fewer nodes.
     """
 
     seconds_to_end = 20.0
 
-    def __init__(self, run: Run, variables: Mapping[str, str]) -> None:
+    def __init__(self, run: Run, cluster: Mapping[str, Any]) -> None:
         self.job = job = os.environ["SLURM_JOB_ID"]
-        ((names, cpus),) = ask("squeue", f"--job={job}", "--format=%N|%C")
-        self.nodes = tuple(name for (name,) in ask("scontrol", "show", "hostnames", names))
+        nodes, self._cpus = nodes_of(job)
+        self.nodes = nodes[: run.nodes]
+        if len(self.nodes) < run.nodes:
+            raise ReperfError(
+                f"{run.folder}: {run.topology} needs {count(run.nodes, 'node')}; Slurm's job "
+                f"{job} has {len(nodes)}"
+            )
         self.head = _address(self.nodes[0])
         self._first_port = _FIRST_PORT + int(job) * _PORTS_OF_A_JOB % _PORTS
-        self._cpus = int(cpus) // len(self.nodes)
-        self._gpus = [f"--gpus-per-node={run.devices_per_node}"] * (run.device == "cuda")
+        on_gpus = run.device == "cuda"
+        self._gpus = [gpus_option(cluster.get("gres"), run.devices_per_node)] * on_gpus
         self.meters = self.on_others(
             [sys.executable, "-m", "reperf.training.telemetry", str(run.devices_per_node)]
         )
-        self.cluster = {"variables": dict(variables)}
+        self.cluster: Mapping[str, Any] = dict(cluster)
+        self._before = tuple(cluster.get("before", ()))
         # Slurm itself tells each node's processes which GPUs they have.
         self.variables = {
-            **({} if run.device == "cuda" else {"CUDA_VISIBLE_DEVICES": ""}),
-            **variables,
+            **({} if on_gpus else {"CUDA_VISIBLE_DEVICES": ""}),
+            **cluster.get("variables", {}),
         }
         # Slurm's settings for the job's script must not apply to the step that it starts.
         self.environment = {
@@ -151,15 +184,34 @@ class SlurmJob(Place):
             if name == "SLURM_JOB_ID" or not name.startswith(("SLURM_", "SRUN_"))
         }
 
+    def staged(self, data: str) -> str:
+        """A copy on each node's own disk, if the cluster has one; it stays there for later runs.
+
+        Raises:
+            ReperfError: a node has no room for it, or another fault.
+        """
+        stage, digest = self.cluster.get("stage"), read_of_set(data, "records")[0]
+        if stage is None or digest is None or Path(data).is_absolute():
+            return data
+        target = f"{stage}/reperf-{digest[:16]}/{data}"
+        copied = ended(
+            ["srun", *_of_nodes(self.nodes), "sh", "-c", _COPY, "sh", data, target],
+            self.environment,
+        )
+        if copied.returncode:
+            said = copied.stderr.strip().splitlines() or ["no reason was printed"]
+            raise ReperfError(f"{target}: cannot be copied there from {data}: {said[0]}")
+        return target
+
     def ports(self, count: int) -> tuple[int, ...]:
         return tuple(range(self._first_port, self._first_port + count))
 
     def start(
         self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
     ) -> list[str]:
-        count = len(self.nodes)
         options = [
-            *(f"--nodes={count}", f"--ntasks={count}", "--ntasks-per-node=1"),
+            *_of_nodes(self.nodes),
+            "--ntasks-per-node=1",
             f"--cpus-per-task={self._cpus}",
             *self._gpus,
             "--kill-on-bad-exit=1",
@@ -167,15 +219,14 @@ class SlurmJob(Place):
             # Else the second step would wait for what the first one holds.
             *(["--overlap"] if shared else []),
         ]
-        return ["srun", *options, *srun_options, "sh", "-c", _on_its_node(launcher)]
+        return ["srun", *options, *srun_options, *_on_its_node(launcher, self._before)]
 
     def on_others(self, command: Sequence[str]) -> list[str]:
         others = self.nodes[1:]
         if not others:
             return []
-        count = len(others)
-        options = [f"--nodelist={','.join(others)}", f"--nodes={count}", f"--ntasks={count}"]
-        return ["srun", "--overlap", *options, "--cpus-per-task=1", *self._gpus, *command]
+        options = ["--overlap", *_of_nodes(others), "--cpus-per-task=1"]
+        return ["srun", *options, *self._gpus, *command]
 
     def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
         return whole_lines(pieces)
@@ -206,10 +257,8 @@ class Hosts(Place):
         gpus = ",".join(map(str, range(run.devices_per_node))) if run.device == "cuda" else ""
         as_nvml_counts = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpus else {}
         self.variables = {"CUDA_VISIBLE_DEVICES": gpus, **as_nvml_counts, **variables}
-        if others := self._hosts[1:]:
-            meter = (sys.executable, "-m", "reperf.training.telemetry")
-            count = str(run.devices_per_node)
-            self.meters = command_on(remote, others, [*meter, count, "{host}"], self._run)
+        meter = (sys.executable, "-m", "reperf.training.telemetry")
+        self.meters = self.on_others([*meter, str(run.devices_per_node), "{host}"])
 
     def ports(self, count: int) -> tuple[int, ...]:
         self._claims = claimed_ports(count)  # and no other run has the other hosts
@@ -222,6 +271,10 @@ class Hosts(Place):
         words = [gpus if part == VISIBLE_GPUS else part for part in launcher]
         return command_on(self._remote, self._hosts, words, self._run, "--label")
 
+    def on_others(self, command: Sequence[str]) -> list[str]:
+        others = self._hosts[1:]
+        return command_on(self._remote, others, command, self._run) if others else []
+
 
 def place_of(
     run: Run, cluster: Mapping[str, Any] | None, remote: str = "", hosts: Sequence[str] = ()
@@ -229,7 +282,7 @@ def place_of(
     """Where a run starts.
 
     Args:
-        cluster: the `variables` of the cluster that runs the report; None without one.
+        cluster: the settings of the cluster that decide how fast a run is; None without one.
         remote: what reaches `hosts`.
         hosts: of the cluster; none: it is Slurm's.
     """
@@ -237,7 +290,12 @@ def place_of(
         return ThisMachine(run)
     if hosts:
         return Hosts(run, cluster["variables"], remote, hosts)
-    return SlurmJob(run, cluster["variables"])
+    return SlurmJob(run, cluster)
+
+
+def _of_nodes(nodes: Sequence[str]) -> list[str]:
+    """The options of srun for one task on each of some nodes of a job."""
+    return [f"--nodelist={','.join(nodes)}", f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}"]
 
 
 def _address(node: str) -> str:
@@ -246,15 +304,23 @@ def _address(node: str) -> str:
     return re.findall(r"\bNodeAddr=(\S+)", facts[0])[0]
 
 
-def _on_its_node(command: Sequence[str]) -> str:
-    """A shell line that puts the node's number and GPUs, as Slurm gives them, into a command."""
+def _on_its_node(command: Sequence[str], before: Sequence[str] = ()) -> list[str]:
+    """A shell that puts the node's number and GPUs, as Slurm gives them, into a command.
+
+    Args:
+        before: lines of bash that come first, each of which must end well.
+    """
     words = []
     for word in command:
         pieces = (piece for piece in re.split(f"({'|'.join(_OF_A_NODE)})", word) if piece)
         quoted = (_OF_A_NODE.get(piece) or shlex.quote(piece) for piece in pieces)
         words.append("".join(quoted) or "''")
     # Both streams in one, or srun would mix them within lines.
-    return f"exec {' '.join(words)} 2>&1"
+    line = f"exec {' '.join(words)} 2>&1"
+    if not before:
+        return ["sh", "-c", line]
+    # The modules of a site are functions of bash.
+    return ["bash", "-c", "\n".join([_STRICT, *before, "trap - ERR", line])]
 
 
 def whole_lines(output: Iterable[bytes]) -> Iterator[bytes]:

@@ -4,13 +4,14 @@ import logging
 import os
 import time
 from collections.abc import Callable, Collection
+from typing import Any
 
 from reperf.config import Report
 from reperf.errors import ReperfError
 from reperf.machine import gpu_handles, visible_gpus
-from reperf.plans.planning import Plans
 from reperf.records.run_record import BESIDE, UNUSABLE
 from reperf.training.hosts import ready_cluster
+from reperf.training.slurm import trains
 
 SECONDS_BETWEEN_LOOKS = 10.0
 QUIET_LOOKS = 3
@@ -21,25 +22,20 @@ logger = logging.getLogger("snakemake.logging")
 """Snakemake's own: its lines come from another thread, and keep their order."""
 
 
-def make_ready(report: Report, plans: Plans, anew: Collection[str]) -> None:
+def make_ready(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
     """Check the cluster; or look whether this machine is busy, and wait or go on as `on_busy` says.
 
     Only a call that trains looks. On a cluster each run records what else its node did.
 
     Args:
         report: with its device decided.
-        plans: the report's.
-        anew: the folders of runs that are trained although they have ended.
+        workflow: with its graph of jobs.
 
     Raises:
         ReperfError: as `ready_cluster` does.
     """
-    from reperf.plans.costs import has_ended  # noqa: PLC0415 - a dry run does without
-
-    ready_cluster(report)
-    if report.cluster or not (
-        anew or any(not has_ended(plan.run.record, plan) for plan in plans.runs.values())
-    ):
+    ready_cluster(report, workflow)
+    if report.cluster or not trains(workflow.dag):
         return
     devices = set(map(report.device_of, report.suites))
     gpus = [gpu.uuid for gpu in visible_gpus(os.environ)] if "cuda" in devices else []

@@ -1,6 +1,7 @@
 """Slurm, as seen from where runs are submitted: what to ask it for, and what to check first."""
 
 import getpass
+import os
 import re
 import shlex
 import shutil
@@ -15,9 +16,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import psutil
 
 from reperf.config import Report, Suite, topology_shape
+from reperf.config.site import gpus_option
 from reperf.errors import ReperfError
 from reperf.programs import ended
-from reperf.text import printable
+from reperf.text import count, printable
 
 if TYPE_CHECKING:
     from reperf.plans.run_plan import RunPlan
@@ -80,7 +82,7 @@ def resources_of_job(
     def options(plan: "RunPlan") -> str:
         nodes = [f"--nodes={plan.run.nodes}", "--ntasks-per-node=1"]
         on_gpus = plan.run.device == "cuda"
-        gpus = [f"--gpus-per-node={plan.run.devices_per_node}"] if on_gpus else []
+        gpus = [gpus_option(cluster.gres, plan.run.devices_per_node)] if on_gpus else []
         exclusive = ["--exclusive"] if cluster.exclusive else []
         # Slurm's default is a part of the memory, though nobody else can use an exclusive node's.
         memory = ["--mem=0"] if cluster.exclusive and cluster.memory_mb is None else []
@@ -120,24 +122,70 @@ def check_commands() -> None:
             )
 
 
-def ready_cluster(report: Report) -> None:
-    """Check what jobs ask of the cluster, and cancel those that a killed workflow has left.
+def ready_cluster(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
+    """Check what runs ask of the cluster, and cancel jobs that a killed workflow has left.
 
     This workflow must hold the folder, or a live workflow's jobs would be cancelled as well.
 
     Args:
         report: without a cluster, there is nothing to do.
+        workflow: nor is there where none of its jobs trains.
 
     Raises:
-        ReperfError: as `check_cluster` does.
+        ReperfError: as `check_cluster` and `check_allocation` do.
     """
-    if report.slurm:
-        check_cluster(report)
-        if jobs := cancel_jobs(Path.cwd()):
-            named = " ".join(jobs)
-            print(f"reperf: cancelling the jobs of a killed workflow: {named}", file=sys.stderr)
-        while _jobs_of(Path.cwd()):
-            time.sleep(1)
+    if report.slurm and trains(workflow.dag):
+        if workflow.nodes:
+            check_cluster(report)
+        else:
+            check_allocation(report)
+        cancel_left_jobs()
+
+
+def cancel_left_jobs() -> None:
+    """Cancel the jobs that a killed call has left in this folder, which this one must hold."""
+    if jobs := cancel_jobs(Path.cwd()):
+        named = " ".join(jobs)
+        print(f"reperf: cancelling the jobs of a killed workflow: {named}", file=sys.stderr)
+    while _jobs_of(Path.cwd()):
+        time.sleep(1)
+
+
+def trains(dag: Any) -> bool:  # noqa: ANN401 - Snakemake's own
+    """Whether any job of a call trains: all others run where Snakemake was called."""
+    return any(job.rule.name in ("train", "largest") for job in dag.needrun_jobs())
+
+
+def nodes_of(job: str) -> tuple[tuple[str, ...], int]:
+    """The names of a job's nodes, in its order, and how many CPUs it has on each."""
+    ((names, cpus),) = ask("squeue", f"--job={job}", "--format=%N|%C")
+    nodes = tuple(name for (name,) in ask("scontrol", "show", "hostnames", names))
+    return nodes, int(cpus) // len(nodes)
+
+
+def check_allocation(report: Report) -> None:
+    """Refuse a job of Slurm in which runs cannot start, and say for which ones it is too small.
+
+    Raises:
+        ReperfError: this is not the job's first node, whose load and hardware a record describes.
+    """
+    check_commands()
+    job, here = os.environ["SLURM_JOB_ID"], os.environ.get("SLURMD_NODENAME", "")
+    nodes, _ = nodes_of(job)
+    if here != nodes[0]:
+        where = here or "no node of a job"
+        raise ReperfError(
+            f"Slurm's job {job}: called on {where}; allowed: on {nodes[0]}, its first node, by "
+            "sbatch or by srun --overlap --nodes=1 --ntasks=1 --pty bash"
+        )
+    every = [topology for suite in report.suites for topology in suite.topologies_of_runs]
+    large = [name for name in dict.fromkeys(every) if topology_shape(name)[0] > len(nodes)]
+    if large:
+        print(
+            f"reperf: Slurm's job {job} has {count(len(nodes), 'node')}: runs on "
+            f"{', '.join(large)} need a larger one",
+            file=sys.stderr,
+        )
 
 
 def check_cluster(report: Report) -> None:
@@ -160,7 +208,7 @@ def check_cluster(report: Report) -> None:
             f"allowed: {', '.join(partitions)}"
         )
     nodes = [
-        _Node(name, state, int(cpus.rstrip("+")), gpus_of(resources))
+        _Node(name, state, int(cpus.rstrip("+")), gpus_of(resources, report.slurm.gres))
         for of, cpus, resources, name, state in known
         if of.rstrip("*") == partition
     ]
@@ -197,9 +245,14 @@ def _must_wait(report: Report, devices: Mapping[_Node, int]) -> str:
     return f"runs on {waiting} wait until nodes are back that Slurm cannot use: {states}"
 
 
-def gpus_of(resources: str) -> int:
-    """The GPUs in a node's generic resources, such as "gpu:v100:8(S:0-1),license:2"."""
-    return sum(map(int, re.findall(r"(?:^|,)gpu(?::[^:,()]+)?:(\d+)", resources)))
+def gpus_of(resources: str, gres: str | None = None) -> int:
+    """The GPUs in a node's generic resources, such as "gpu:v100:8(S:0-1),license:2".
+
+    Args:
+        gres: those alone that Slurm calls so, such as gpu:v100.
+    """
+    of_type = re.escape(gres) if gres and ":" in gres else r"gpu(?::[^:,()]+)?"
+    return sum(map(int, re.findall(rf"(?:^|,){of_type}:(\d+)", resources)))
 
 
 def _that_cannot_start(report: Report, sizes: list[int]) -> Iterator[tuple[Suite, str]]:
@@ -322,6 +375,17 @@ def reasons_of_waiting(jobs: Collection[str]) -> Counter[str]:
     of_user = f"--user={getpass.getuser()}"
     waiting = ask("squeue", of_user, "--states=pending", "--format=%i|%r")
     return Counter("|".join(why) for job, *why in waiting if job in jobs)
+
+
+def preempted(jobs: Collection[str]) -> set[str]:
+    """Those of some of our own jobs that Slurm has ended for the sake of others.
+
+    Raises:
+        ReperfError: Slurm does not answer.
+    """
+    of_user = f"--user={getpass.getuser()}"
+    ended = ask("squeue", of_user, "--states=preempted", "--format=%i")
+    return {job for (job,) in ended if job in jobs}
 
 
 def status_command() -> str:

@@ -104,11 +104,18 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
     words, variables[PARTING] = placeholders(run, place)
     if compiled := compiled_folder(run):
         variables[COMPILED] = str(compiled)
-    trained = [*launcher(plan.launch, words), *program]
+    read = run.data
+    if read is not None:
+        run = run.model_copy(update={"data": place.staged(read)})
+
+    def reading(flags: Sequence[str]) -> list[str]:
+        return [str(run.data) if word == read else word for word in flags]
+
+    trained = [*launcher(plan.launch, words), *reading(program)]
     trainers, servers = _command(run, build, place, trained, variables), None
     if run.servers:
         for_servers = variables | dict.fromkeys(THREADS, str(run.servers.threads))
-        served = [*launcher(plan.serve, words), *plan.server]
+        served = [*launcher(plan.serve, words), *reading(plan.server)]
         servers = _command(run, build, place, served, for_servers)
     if inside:
         return Start(trainers, servers, variables_inside(variables))

@@ -436,7 +436,9 @@ def _name_of_signal(number: int) -> str:
 def _last_error(tail: str) -> str:
     """The last line that looks like the message of an exception."""
     errors = re.findall(
-        r"^(?:\[[^\]\n]*\]:?)? *([\w.]*(?:Error|Exception)\b.*)$", tail, re.MULTILINE
+        r"^(?: *\d+: )?(?:\[[^\]\n]*\]:?)? *([\w.]*(?:Error|Exception)\b.*)$",
+        tail,
+        re.MULTILINE,
     )
     return errors[-1] if errors else ""
 

@@ -1,0 +1,80 @@
+"""A suite's table for a paper, a page or another program."""
+
+import csv
+
+import pytest
+from reperf.cli import main
+from reperf.tables import SUMMARY, write_table
+
+
+@pytest.fixture
+def summary(tmp_path):
+    """Two cells of a suite, one of which has no number, and a system with a name for LaTeX."""
+    names = {
+        "suite": "small_fp32",
+        "system": "pytorch",
+        "workload": "resnet50",
+        "precision": "fp32",
+    }
+    size = {"batch_size_per_device": 8, "topology": "1n1g", "num_nodes": 1, "devices_per_node": 1}
+    setting = {"input": "synthetic", "shape": "image_size=64", "device": "cpu", "unit": "images/s"}
+    cell = dict.fromkeys(SUMMARY) | names | size | setting | {"status": "ok", "n": 3}
+    numbers = {"throughput_median": 1234.5678, "throughput_min": 1200.0, "throughput_max": 1250.25}
+    numbers |= {"speedup": 1.0, "efficiency": 1.0, "load": 0.4}
+    oom = {"system": "a_b&c", "variant": "50%", "status": "oom", "n": 0}
+    path = tmp_path / "summary.csv"
+    write_table(path, [cell | numbers, cell | oom], SUMMARY)
+    return path
+
+
+def printed(capsys, summary, form: str) -> list[str]:
+    assert main(["export", "small_fp32", "--format", form, "--summary", str(summary)]) == 0
+    return capsys.readouterr().out.splitlines()
+
+
+TITLE = "ResNet-50 v1.5 (64 px), FP32, batch size 8, synthetic, on CPUs; images/s"
+
+
+def test_a_suite_is_a_tabular_ruled_by_booktabs(summary, capsys):
+    title, *lines = printed(capsys, summary, "latex")
+    assert title == f"% {TITLE}"
+    assert lines[:2] == [r"\begin{tabular}{llrrrrrrl}", r"\toprule"]
+    numbers = r"1234.57 & 1200.00 & 1250.25 & 1.00 & 100.0 \% & 3"
+    assert rf"PyTorch & 1n1g & {numbers} & not usable: 40.0 \% other work \\" in lines
+    assert r"a\_b\&c, 50\% & 1n1g & oom &  &  &  &  & 0 &  \\" in lines
+    assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
+
+
+def test_a_suite_is_a_table_in_markdown_with_the_same_remarks(summary, capsys):
+    lines = printed(capsys, summary, "markdown")
+    assert lines[0] == f"**{TITLE}**"
+    assert lines[3] == "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |"
+    assert (
+        "| PyTorch | 1n1g | 1234.57 | 1200.00 | 1250.25 | 1.00 | 100.0 % | 3 "
+        "| not usable: 40.0 % other work |"
+    ) in lines
+    assert any("| oom |" in line for line in lines)
+
+
+def test_a_suite_is_csv_with_all_digits_and_the_same_remarks(summary, capsys):
+    rows = list(csv.DictReader(printed(capsys, summary, "csv")))
+    assert rows[0] == {
+        "system": "PyTorch",
+        "topology": "1n1g",
+        "median": "1234.5678",
+        "min": "1200.0",
+        "max": "1250.25",
+        "speedup": "1.0",
+        "efficiency": "1.0",
+        "runs": "3",
+        "remarks": "not usable: 40.0 % other work",
+        "unit": "images/s",
+    }
+    assert (rows[1]["system"], rows[1]["median"], rows[1]["min"]) == ("a_b&c, 50%", "oom", "")
+
+
+def test_a_suite_that_is_not_there_is_one_line(summary, capsys):
+    assert main(["export", "small-fp32", "--summary", str(summary)]) == 1
+    said = capsys.readouterr().err
+    assert said.startswith(f"reperf: {summary}: no suite 'small-fp32'; allowed: small_fp32")
+    assert len(said.splitlines()) == 1

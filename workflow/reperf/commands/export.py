@@ -1,0 +1,116 @@
+"""`reperf export`: a suite's table for a paper, a page or another program."""
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from reperf.errors import ReperfError
+from reperf.layout import ALL_SUMMARY
+from reperf.nearest import did_you_mean
+from reperf.text import in_markdown, printable
+
+if TYPE_CHECKING:
+    from reperf.drawing.panels import Entry
+
+FORMATS = ("markdown", "latex", "csv")
+HEADINGS = (
+    "System",
+    "Topology",
+    "Median",
+    "Min",
+    "Max",
+    "Speedup",
+    "Efficiency",
+    "Runs",
+    "Remarks",
+)
+RIGHT = HEADINGS[2:-1]
+"""The columns of numbers."""
+NUMBERS = ("throughput_median", "throughput_min", "throughput_max", "speedup", "efficiency")
+
+
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser(
+        "export",
+        help="print a suite's table for LaTeX, Markdown or CSV",
+        description="Print the table of a suite, with the remarks that the report's page has: "
+        r"`reperf export --format latex resnet50-fp32 > resnet50.tex`, and \input{resnet50.tex} in "
+        "the paper, which needs the package booktabs. CSV has all digits; the unit follows it "
+        "in a column.",
+    )
+    parser.add_argument("suite", metavar="SUITE", help="its name in the report")
+    parser.add_argument(
+        "--format", choices=FORMATS, default=FORMATS[0], help=f"default: {FORMATS[0]}"
+    )
+    parser.add_argument(
+        "--summary", type=Path, default=ALL_SUMMARY, metavar="FILE", help=f"default: {ALL_SUMMARY}"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the table, in LaTeX and Markdown below its title and unit.
+
+    A cell without a number has its status in its place; a scattered cell has no speedup.
+
+    Raises:
+        ReperfError: there is no such table, or no such suite in it.
+    """
+    import pandas as pd  # noqa: PLC0415 - 0.5 s
+
+    from reperf.drawing.labels import title_of, unit_of  # noqa: PLC0415
+    from reperf.drawing.panels import entries_of  # noqa: PLC0415
+    from reperf.tables import read_summary  # noqa: PLC0415
+
+    summary = read_summary(options.summary)
+    cells = summary[summary["suite"] == options.suite]
+    if cells.empty:
+        suites = list(dict.fromkeys(summary["suite"]))
+        raise ReperfError(
+            f"{options.summary}: no suite {options.suite!r}; allowed: {', '.join(suites) or 'none'}"
+            f"{did_you_mean(options.suite, suites)}"
+        )
+    exact = options.format == "csv"
+    rows = [_row(entry, exact=exact) for entry in entries_of(cells)]
+    table = pd.DataFrame(rows, columns=HEADINGS, dtype=object)
+    title = f"{printable(title_of(cells))}; {printable(unit_of(cells))}"
+    match options.format:
+        case "csv":
+            table.columns = [heading.lower() for heading in HEADINGS]
+            table["unit"] = printable(unit_of(cells))
+            print(table.to_csv(index=False, lineterminator="\n"), end="")
+        case "latex":
+            alignment = "".join("r" if heading in RIGHT else "l" for heading in HEADINGS)
+            print(f"% {title}")
+            print(table.to_latex(index=False, escape=True, column_format=alignment), end="")
+        case "markdown":
+            rule = ["---:" if heading in RIGHT else "---" for heading in HEADINGS]
+            shown = [HEADINGS, rule, *(map(in_markdown, row) for row in rows)]
+            print(
+                f"**{in_markdown(title)}**\n",
+                *(f"| {' | '.join(row)} |" for row in shown),
+                sep="\n",
+            )
+    return 0
+
+
+def _row(entry: "Entry", *, exact: bool) -> Sequence[str]:
+    import pandas as pd  # noqa: PLC0415
+
+    from reperf.printed import ABSENT, percent, plain_number, sharing  # noqa: PLC0415
+
+    cell = entry.row
+    topology = ", ".join(filter(None, (cell.topology, sharing(cell))))
+    place, runs = (printable(entry.series), topology), str(cell.n)
+    if not entry.measured:
+        return *place, cell.status, "", "", "", "", runs, ""
+    values = [getattr(cell, name) for name in NUMBERS]
+    if exact:
+        numbers = ["" if pd.isna(value) else repr(float(value)) for value in values]
+    else:
+        numbers = [*map(plain_number, values[:-1]), percent(values[-1])]
+    if entry.scattered:
+        numbers[-2:] = [""] * 2 if exact else [ABSENT] * 2
+    return *place, *numbers, runs, ", ".join(entry.marks)

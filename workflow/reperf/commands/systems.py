@@ -1,0 +1,184 @@
+"""`reperf systems`: what trains what, in which precision, and what of it is ready here."""
+
+import argparse
+import json
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+
+from reperf.errors import ReperfError
+from reperf.nearest import did_you_mean
+from reperf.systems.capability import ARCHITECTURE
+from reperf.text import printable
+
+if TYPE_CHECKING:
+    from reperf.builds import Build
+    from reperf.host import Host
+    from reperf.systems import Device, Needs, Precision, System
+
+HEADINGS = ("system", "trains", "on CPUs", "on GPUs", "builds")
+NO_LIMIT = 10_000
+"""Characters of a line that goes to no terminal."""
+
+
+class _Build(NamedTuple):
+    """One way in which a system gets its framework."""
+
+    name: str
+    """Such as "cuda lock" or "image"."""
+    devices: tuple["Device", ...]
+    architectures: Sequence[str]
+    """What its GPU code is compiled for; empty where no source says it."""
+    driver: str | None
+    made: bool
+    why_not: str | None
+    """Why it does not run on the GPUs that are here."""
+
+
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser(
+        "systems",
+        help="list what trains what, in which precision, and what is installed here",
+        description="List the systems: the workloads that each trains, the precisions in which "
+        "this machine's CPU and GPUs can train them, the GPUs and the driver that its builds "
+        "need, and which of these are made in this folder.",
+    )
+    parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="systems that train it")
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print a table, or a JSON object.
+
+    Raises:
+        ReperfError: there is no such workload.
+    """
+    from reperf.machine import describe_host  # noqa: PLC0415 - a second of libraries
+    from reperf.systems import load_systems, load_workloads  # noqa: PLC0415
+
+    wanted = options.workload
+    if wanted is not None and wanted not in load_workloads():
+        known = list(load_workloads())
+        raise ReperfError(
+            f"{wanted}: no workload; allowed: {', '.join(known)}{did_you_mean(wanted, known)}"
+        )
+    systems = [
+        system for system in load_systems().values() if wanted is None or system.trains(wanted)
+    ]
+    host = describe_host()
+    if options.json:
+        print(json.dumps({one.id: _object(one, host) for one in systems}, indent=2))
+    else:
+        _show([row for one in systems for row in _rows(one, host, wanted)], host)
+    return 0
+
+
+def _show(rows: Sequence[Sequence[str]], host: "Host") -> None:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
+
+    table = Table(*HEADINGS, box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for row in rows:
+        table.add_row(*map(Text, row))
+    console = Console(width=None if sys.stdout.isatty() else NO_LIMIT, highlight=False)
+    with console.capture() as captured:
+        console.print(table)
+    print(*(line.rstrip() for line in captured.get().splitlines()), sep="\n")
+    gpus = ", ".join(dict.fromkeys(f"{gpu.name} ({gpu.capability})" for gpu in host.gpus))
+    print("GPUs by compute capability; -: in no precision")
+    print(printable(f"this machine: {host.cpu}; GPUs: {gpus or 'none'}"))
+
+
+def _rows(system: "System", host: "Host", wanted: str | None) -> Iterator[tuple[str, ...]]:
+    """A row for each set of precisions; workloads with the same share one."""
+    by_precision: dict[tuple[str, ...], list[str]] = {}
+    for workload in filter(system.trains, system.workloads):
+        if wanted in (None, workload):
+            precisions = _precisions(system, workload, host)
+            shown = tuple(" ".join(precisions[device]) or "-" for device in precisions)
+            by_precision.setdefault(shown, []).append(workload)
+    builds = "\n".join(_said(build) for build in _builds(system, host))
+    for number, (shown, workloads) in enumerate(by_precision.items()):
+        yield system.id, ", ".join(workloads), *shown, "" if number else builds
+
+
+def _said(build: _Build) -> str:
+    """A build in a line, such as "cuda lock: not built; GPUs 7.5 to 12.0, driver 580.65.06"."""
+    line = f"{build.name}: {build.why_not or ('built' if build.made else 'not built')}"
+    if "cuda" not in build.devices or build.why_not:
+        return line
+    capabilities = sorted(
+        (int(found[2]), int(found[3]), found[1] == "compute")
+        for text in build.architectures
+        if (found := re.fullmatch(ARCHITECTURE, text))
+    )
+    gpus = "no source says for which GPUs"
+    if capabilities:
+        (low, below, _), (high, above, by_ptx) = capabilities[0], capabilities[-1]
+        gpus = f"GPUs {low}.{below} {'and later' if by_ptx else f'to {high}.{above}'}"
+    return f"{line}; {gpus}" + (f", driver {build.driver}" if build.driver else "")
+
+
+def _precisions(system: "System", workload: str, host: "Host") -> "dict[Device, list[Precision]]":
+    """In which precisions this machine can train, by device; on unknown GPUs in all of them."""
+    from reperf.builds.fitness import why_not_computed  # noqa: PLC0415
+    from reperf.machine import cpu_flags  # noqa: PLC0415
+    from reperf.systems import Device  # noqa: PLC0415
+
+    def lacks(precision: "Precision", device: "Device") -> str | None:
+        if device == "cuda":
+            return why_not_computed(precision, [host])
+        return system.why_not_on_processor(precision, cpu_flags())
+
+    return {
+        device: [
+            precision
+            for precision in system.precisions_of(workload, device)
+            if not lacks(precision, device)
+        ]
+        for device in get_args(Device)
+    }
+
+
+def _builds(system: "System", host: "Host") -> Iterator[_Build]:
+    """The builds of a system, those for CPUs first."""
+    from reperf.builds import ImageBuild, LockBuild  # noqa: PLC0415
+    from reperf.builds.engines import engine_here  # noqa: PLC0415
+    from reperf.config import Container  # noqa: PLC0415
+    from reperf.config.site import ENGINES  # noqa: PLC0415
+    from reperf.systems import Device  # noqa: PLC0415
+
+    for name in system.host.locks:
+        build = LockBuild(system, name)
+        if "lock" in system.ways(build.device) and system.precisions.get(build.device):
+            needs = build.settings
+            yield _build(f"{name} lock", build, (build.device,), needs, host)
+    if image := system.image:
+        container = Container(engine=engine_here() or ENGINES[0], image=image.reference)
+        if devices := tuple(one for one in get_args(Device) if "image" in system.ways(one)):
+            yield _build("image", ImageBuild(system, container), devices, image, host)
+
+
+def _build(
+    name: str, build: "Build", devices: "tuple[Device, ...]", needs: "Needs", host: "Host"
+) -> _Build:
+    from reperf.builds import why_build  # noqa: PLC0415
+    from reperf.builds.fitness import why_unfit  # noqa: PLC0415
+
+    unfit = why_unfit(build, [host]) if "cuda" in devices and host.gpus else None
+    return _Build(name, devices, needs.architectures, needs.driver, not why_build(build), unfit)
+
+
+def _object(system: "System", host: "Host") -> dict[str, Any]:
+    return {
+        "title": system.title,
+        "workloads": {
+            workload: _precisions(system, workload, host)
+            for workload in filter(system.trains, system.workloads)
+        },
+        "builds": [build._asdict() for build in _builds(system, host)],
+    }
