@@ -5,7 +5,7 @@ import os
 import platform
 from importlib import import_module
 
-from trainers.contract import process
+from trainers.contract import process, settings
 from trainers.contract.affinity import keep_near_gpu
 from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.precision import precision_of
@@ -176,6 +176,8 @@ def train(backend, work, log):
     if flags.together and meeting is None and backend.place.world_size > 1:
         raise Refused("the ranks keep their own time, and their launcher says not where they meet")
     step = work.step(backend)
+    if "optimizer" in flags.part:
+        settings.changed("optimizer", step.optimizer)
     if flags.accumulation > 1 and not step.accumulates:
         raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
     if flags.load_only is not None:

@@ -103,6 +103,18 @@ def cuts(recipe, pipeline):
     return recipe.CUTS.get(tuple(pipeline)) or recipe.CUTS[len(pipeline)]
 
 
+def operations(products, first=0):
+    """Floating-point operations of training, forward and backward; a multiply-add is two.
+
+    Backward computes gradients of a product's inputs and of its weights: each takes as many.
+
+    Args:
+        products: multiply-adds of all products, forward.
+        first: those of the first layer, of whose inputs nobody wants a gradient.
+    """
+    return 2 * (3 * products - first)
+
+
 def parameters(recipe, shape):
     """The number of trainable parameters of a recipe's model at a shape."""
     total = 0

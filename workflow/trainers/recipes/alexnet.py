@@ -11,6 +11,7 @@ from trainers.recipes.plain import (
     OPTIMIZER,
     STATIC_LOSS_SCALE,
     decays,
+    flops_of,
     linear_shapes,
     start,
 )
@@ -42,12 +43,21 @@ def learning_rate(global_batch):
 
 def features(shape):
     """Channels, height and width of each image as it reaches the first linear layer."""
-    side = shape["image_size"]
-    for number, (_, size, stride, padding) in enumerate(CONVOLUTIONS):
-        side = (side + 2 * padding - size) // stride + 1
-        if number in POOLED:
-            side = (side - 3) // 2 + 1
+    side = _pooled(_sides(shape)[-1])
     return CONVOLUTIONS[-1][0], side, side
+
+
+def _sides(shape):
+    """The side of the image that each convolution gives."""
+    sides, side = [], shape["image_size"]
+    for number, (_, size, stride, padding) in enumerate(CONVOLUTIONS):
+        sides.append((side + 2 * padding - size) // stride + 1)
+        side = _pooled(sides[-1]) if number in POOLED else sides[-1]
+    return sides
+
+
+def _pooled(side):
+    return (side - 3) // 2 + 1
 
 
 def weight_shapes(shape):
@@ -63,3 +73,8 @@ def weight_shapes(shape):
         channels = width
     sizes.update(linear_shapes(features(shape)))
     return sizes
+
+
+def flops(shape):
+    """Operations to train on an image."""
+    return flops_of(weight_shapes(shape), _sides(shape))

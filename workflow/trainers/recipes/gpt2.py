@@ -10,7 +10,7 @@ model.py; nanoGPT's model.py and train.py.
 
 import numpy as np
 
-from trainers.contract.recipe import AdamW
+from trainers.contract.recipe import AdamW, operations
 from trainers.recipes import transformer
 from trainers.recipes.transformer import DEVIATION, decays, linear, norm
 from trainers.recipes.transformer import check_heads as check
@@ -57,6 +57,13 @@ def start(name, size, random, proof):
     """As transformer.start says, but smaller in parts that add to a shortcut."""
     deviation = DEVIATION / SHORTCUTS**0.5 if name.endswith("out.weight") else DEVIATION
     return transformer.start(name, size, random, proof, deviation)
+
+
+def flops(shape):
+    """Operations to train on a sample: of attention the half that a causal mask leaves."""
+    context, hidden = shape["context"], shape["hidden"]
+    of_token = 4 * hidden**2 + 2 * WIDER * hidden**2 + context * hidden
+    return operations(context * (shape["layers"] * of_token + hidden * shape["vocabulary"]))
 
 
 def counts(batch):

@@ -11,6 +11,7 @@ from trainers.recipes.plain import (
     OPTIMIZER,
     STATIC_LOSS_SCALE,
     decays,
+    flops_of,
     linear_shapes,
     start,
 )
@@ -59,3 +60,11 @@ def weight_shapes(shape):
             channels = width
     sizes.update(linear_shapes(features(shape)))
     return sizes
+
+
+def flops(shape):
+    """Operations to train on an image."""
+    sides = [
+        shape["image_size"] // 2**group for group, some in enumerate(CONVOLUTIONS) for _ in some
+    ]
+    return flops_of(weight_shapes(shape), sides)

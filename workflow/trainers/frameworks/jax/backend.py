@@ -23,7 +23,7 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from trainers.contract import backend, process, settings
-from trainers.contract.compilers import COMPILED, compiled_before
+from trainers.contract.compilers import compiled_before
 from trainers.contract.ports import address_towards
 from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
@@ -49,7 +49,7 @@ class Backend(backend.Backend):
         self._compiled = compiled_before(flags, place.rank)
         if self._compiled:
             there = os.path.exists(self._compiled)
-            settings.switched(COMPILED, "by an earlier repeat" if there else "here")
+            settings.changed("compiled", "by an earlier repeat" if there else "here")
         if flags.device == "cuda":
             jax.config.update("jax_cuda_visible_devices", str(place.local_rank))
         if place.world_size > 1:
