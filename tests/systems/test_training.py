@@ -349,7 +349,7 @@ def test_a_fixed_loss_scale_changes_the_gradients_and_no_step(system, workload, 
     scaled = """
 from trainers.contract import precision
 asked = precision.Precision("float32", 128.0)
-precision.precision_of = lambda recipe, flags, computes: asked"""
+precision.precision_of = lambda flags, computes: asked"""
     said = trainer.said(*trainer.program("--proof", before=scaled, workload=workload, **asked))
     _, unscaled = proofs("pytorch", workload, topology="1n1g", **asked)
     hold_together(workload, losses(said, 0), losses(unscaled, 0))
@@ -366,7 +366,7 @@ def test_of_a_loss_scale_that_adapts_only_steps_that_do_not_overflow_count(
 from trainers.contract import precision
 from trainers.frameworks.tensorflow import scaling
 asked = precision.Precision("float32", precision.DYNAMIC)
-precision.precision_of = lambda recipe, flags, computes: asked
+precision.precision_of = lambda flags, computes: asked
 scaling.DynamicLossScale.__init__.__defaults__ = (2.0**126,)"""
     program = trainer.program("--proof", "--no-clip", before=adapting, workload="bert-base")
     found = losses(trainer.said(*program), 0)

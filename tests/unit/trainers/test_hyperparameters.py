@@ -49,30 +49,25 @@ RATES = {  # global batch -> learning rate, from the first iteration to the last
     "ctr": {1: 0.1, 100_000: 0.1},  # ours
 }
 
-# DLPerf's scripts for TensorFlow 1: --use_static_loss_scaling --loss_scale=128; ours in all others.
-SCALE = {"STATIC_LOSS_SCALE": 128.0}
 # google-research/bert, modeling.py; GPT-2's model.py has the same deviation.
 DEVIATION, MASKED = {"DEVIATION": 0.02}, {"MASKED": -10000.0}
 OTHERS = {
-    "resnet50": SCALE
-    | {
+    "resnet50": {
         "LABEL_SMOOTHING": 0.1,  # DeepLearningExamples, OneFlow and Paddle
         "BATCH_NORM_EPSILON": 1e-5,  # torchvision's, by torch.nn.BatchNorm2d
         "BATCH_NORM_MOMENTUM": 0.9,  # likewise, where it is called 0.1
     },
-    "vgg16": SCALE | {"DROPOUT": 0.5},  # 3.1
-    "alexnet": SCALE | {"DROPOUT": 0.5},  # Krizhevsky et al. (2012), 4.2
-    "bert": SCALE
-    | MASKED
+    "vgg16": {"DROPOUT": 0.5},  # 3.1
+    "alexnet": {"DROPOUT": 0.5},  # Krizhevsky et al. (2012), 4.2
+    "bert": MASKED
     | {
         "DROPOUT": 0.1,  # A.2
         "NORM_EPSILON": 1e-12,  # modeling.py, by tf.contrib.layers.layer_norm
         "PREDICTIONS_EPSILON": 1e-5,  # run_pretraining.py
         "MASKED_SHARE": 0.15,  # 3.1
     },
-    "gpt2": SCALE | DEVIATION | {"NORM_EPSILON": 1e-5},  # openai/gpt-2, model.py
-    "encoder_decoder": SCALE
-    | DEVIATION
+    "gpt2": DEVIATION | {"NORM_EPSILON": 1e-5},  # openai/gpt-2, model.py
+    "encoder_decoder": DEVIATION
     | MASKED
     | {
         "DROPOUT": 0.1,  # 5.4
@@ -80,8 +75,8 @@ OTHERS = {
         "NORM_EPSILON": 1e-5,  # Paddle's layer_norm, in FleetX's Transformer
         "SLOWEST": 1e4,  # 3.5
     },
-    "word2vec": SCALE | {"RATE_OF_PAIR": 0.04},  # as above
-    "ctr": SCALE,
+    "word2vec": {"RATE_OF_PAIR": 0.04},  # as above
+    "ctr": {},
 }
 
 IMAGES, CLICKS = {"image_size": 64}, {"rows": 26, "embedding": 2, "hidden": 4}

@@ -140,7 +140,7 @@ def test_amp_is_float16_with_a_fixed_loss_scale_on_a_gpu_and_bfloat16_on_a_cpu(
     flags: str, precision: Precision
 ):
     computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
-    found = precision_of(resnet50, flags_of(flags), computes)
+    found = precision_of(flags_of(flags), computes)
     assert found == precision
     assert found.dtype == precision.compute.replace("tf32", "float32")
 
@@ -156,7 +156,7 @@ def test_amp_is_float16_with_a_fixed_loss_scale_on_a_gpu_and_bfloat16_on_a_cpu(
 )
 def test_a_precision_that_the_framework_lacks_is_refused(flags: str, said: str):
     with pytest.raises(steplog.Refused, match=said):
-        precision_of(resnet50, flags_of(flags), {"cuda": ("float16",)})
+        precision_of(flags_of(flags), {"cuda": ("float16",)})
 
 
 @pytest.mark.parametrize(

@@ -71,8 +71,6 @@ def facts_of_configuration(values: Mapping[str, Any]) -> Iterator[Fact]:
         yield "together", _switched_to(values["together"])
     if values.get("together") is True:
         yield "replicas", 1  # each rank is measured for itself
-    if values.get("load_only") is not None:
-        yield "load_only", str(values["load_only"])
 
 
 def _facts_of_parallel(values: Mapping[str, Any]) -> Iterator[Fact]:

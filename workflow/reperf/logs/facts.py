@@ -14,7 +14,7 @@ FactName = Literal[
     "accumulation", "nodes", "devices_per_node", "world_size", "replicas",
     "parallel", "global_batch", "epoch_samples", "epoch_trained", "sample_tokens",
     "step_tokens", "samples_per_token", "platform", "iterations", "print_every", "system", "framework",
-    "variant", "device", "input", "data_set", "together", "forward_only", "load_only", "proof",
+    "variant", "device", "input", "data_set", "together", "forward_only", "proof",
     "run_start", "run_stop", "run_span", "hosts", "start_loss", "unconfigured",
     "sample", "token", "epoch_batches",  # what a step may be, beside other facts; nobody gives these
 ]  # fmt: skip
@@ -47,7 +47,6 @@ NAMES = {
     "run_stop": "end of the run",
     "run_span": "run's start and end",
     "start_loss": "first batch's loss without dropout",
-    "load_only": "seconds of loading alone",
 }
 """The display names of facts, where these are not the name itself."""
 
@@ -149,12 +148,6 @@ class Facts:
         for name, (old, new) in self._disputed.items():
             option = f"; {_OPTIONS[name]} says which is right" if name in _OPTIONS else ""
             raise Refused("contradiction", _contradiction(name, old, new) + option)
-        if seconds := self._known.get("load_only"):
-            raise Refused(
-                "no-training",
-                f"load_only is {seconds.value} by {seconds.teller}: it loads batches, and trains on "
-                "none",
-            )
         batch, batches = self._known.get("global_batch"), self.get("accumulation")
         if not self._accumulates or batch is None:
             return

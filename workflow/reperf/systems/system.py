@@ -105,7 +105,6 @@ class Variant(Model):
 
     about: str
     flags: tuple[str, ...] = ()
-    environment: dict[str, str] = Field({})
     devices: tuple[Device, ...] = Field(("cpu", "cuda"), description="on which it is available")
     precisions: tuple[Precision, ...] = Field(
         get_args(Precision), description="in which it changes something; left out: all"
@@ -191,6 +190,15 @@ class Image(Needs):
     def reference(self) -> str:
         """As registries name it; the digest, where it is known, decides what it stands for."""
         return f"{self.image}:{self.tag}" + (f"@{self.digest}" if self.digest else "")
+
+
+class Shared(Model):
+    """What systems have in common if they do not say otherwise: a framework.yaml."""
+
+    launch: tuple[str, ...] = ()
+    variants: dict[Name, Variant] = Field(
+        {}, description="of a system, those that its workloads name"
+    )
 
 
 class System(Model):
@@ -280,9 +288,9 @@ class System(Model):
         return ENVIRONMENTS
 
     @property
-    def file(self) -> Path:
+    def files(self) -> list[Path]:
         """Where it is described."""
-        return self.folder / "system.yaml"
+        return [self.folder / "system.yaml", *_shared_files(self.framework)]
 
     def trainer(self, workload: str) -> Path:
         """The program that trains a workload: the system's own, or the one of all systems."""
@@ -492,7 +500,29 @@ def _read(path: Path) -> System:
     described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.parent.name
+        for file in _shared_files(str(described.get("framework"))):
+            _take_over(checked(Shared, read_written(file), file), described)
     return checked(System, described, path)
+
+
+def _shared_files(framework: str) -> list[Path]:
+    """What says what systems of a framework have in common, and then those of all frameworks."""
+    folder = TRAINERS / "frameworks"
+    files = [folder / framework / "framework.yaml", folder / "framework.yaml"]
+    return [file for file in files if file.exists()]
+
+
+def _take_over(shared: Shared, described: dict[str, Any]) -> None:
+    """Add what a system.yaml, which may hold anything, does not say itself."""
+    if shared.launch:
+        described.setdefault("launch", shared.launch)
+    own, workloads = described.setdefault("variants", {}), described.get("workloads")
+    if not isinstance(own, dict) or not isinstance(workloads, dict):
+        return
+    able = [can.get("variants") or () for can in workloads.values() if isinstance(can, dict)]
+    for name, variant in shared.variants.items():
+        if any(name in names for names in able):
+            own.setdefault(name, variant)
 
 
 @cache

@@ -211,7 +211,7 @@ class Step:
     optimizer = ""
     """Where the optimizer comes from, for the record."""
     feed = None
-    """Where its batches come from: a Feed, or what has its take, waited and counted."""
+    """Where its batches come from: a Feed, or what has its waited and counted."""
 
     def sizes(self):
         """Name -> number of elements of each weight that this rank holds, or of its share of it."""
@@ -257,10 +257,6 @@ class NoFeed:
         return None
 
     peek = __next__
-
-    def take(self):
-        """Refuse --load-only."""
-        raise Refused("this rank reads no batches; allowed: --load-only where each rank reads")
 
     def waited(self):
         """Seconds that training has waited for batches."""
@@ -317,10 +313,6 @@ class Feed:
             begun = max(begun, idle_since())
         self._waited += max(0.0, come - begun)
         return batch
-
-    def take(self):
-        """Take a batch, and return when it is there: of --load-only."""
-        next(self._batches)
 
     def waited(self):
         """Seconds that training has waited for batches; None: nobody knows."""

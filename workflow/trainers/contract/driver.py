@@ -35,7 +35,7 @@ class Work:
         self.shapes = recipe.weight_shapes(flags.shape)
         self.optimizer = optimizer_of(recipe, flags)
         self.dropout = dropout_of(recipe, flags)
-        self.precision = precision_of(recipe, flags, computes)
+        self.precision = precision_of(flags, computes)
         self.rate = recipe.learning_rate(global_batch)
 
     @property
@@ -180,10 +180,6 @@ def train(backend, work, log):
         settings.changed("optimizer", step.optimizer)
     if flags.accumulation > 1 and not step.accumulates:
         raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
-    if flags.load_only is not None:
-        log.load(step.feed.take)
-        backend.part()
-        return
     watched = Watched(log, step.weights)
     versions = backend.versions()
     parts = dict(backend.gather([step.part, sum(step.sizes().values())]))

@@ -3,7 +3,6 @@
 A recipe is a module of trainers.recipes that needs numpy alone and has
 
 - OPTIMIZER: an Sgd or an AdamW, and learning_rate(global_batch);
-- STATIC_LOSS_SCALE: what float16's loss is multiplied by if the scale is fixed;
 - check(shape): raises ValueError for a shape that the model cannot have;
 - weight_shapes(shape): name -> size of each weight, in the order in which a sample passes them;
 - start(name, size, random, proof): the float32 array from which that weight starts;
@@ -16,6 +15,7 @@ It may have
 - TABLES: the names of weights whose rows are looked up, of which a batch needs few;
 - CUTS: number of pipeline stages, or all of their replicas, such as (15, 1), where these are cut
   otherwise -> the first weight of each stage but the first;
+- flops(shape): floating-point operations to train on a sample;
 - counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; the batch is
   what a reader gives, arrays of numpy or of a framework, and the counts may be its numbers, too.
 
@@ -26,7 +26,6 @@ from typing import NamedTuple, Optional
 
 INTERFACE = (
     "OPTIMIZER",
-    "STATIC_LOSS_SCALE",
     "check",
     "decays",
     "learning_rate",

@@ -9,14 +9,13 @@ from trainers.inputs.images import noise as synthetic_batch
 from trainers.recipes.plain import (
     DROPOUT,
     OPTIMIZER,
-    STATIC_LOSS_SCALE,
     decays,
     flops_of,
     linear_shapes,
     start,
 )
 
-__all__ = ["DROPOUT", "OPTIMIZER", "STATIC_LOSS_SCALE", "decays", "start", "synthetic_batch"]
+__all__ = ["DROPOUT", "OPTIMIZER", "decays", "start", "synthetic_batch"]
 
 CONVOLUTIONS = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
 """Channels, size, stride and padding of the convolutions."""

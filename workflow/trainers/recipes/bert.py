@@ -22,7 +22,6 @@ PREDICTIONS_EPSILON = 1e-5  # is added to the number of predictions that a loss 
 SEGMENTS = 2  # and as many classes of the prediction that one sentence follows the other
 
 OPTIMIZER = AdamW(beta1=0.9, beta2=0.999, epsilon=1e-6, weight_decay=0.01, clip=1.0)
-STATIC_LOSS_SCALE = 128.0
 
 MASKED_SHARE = 0.15
 SHORT = 8

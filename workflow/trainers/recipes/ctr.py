@@ -16,7 +16,6 @@ LAYERS = 3
 TABLE = "table"
 TABLES = (TABLE,)
 OPTIMIZER = Sgd(momentum=0.0, weight_decay=0.0)
-STATIC_LOSS_SCALE = 128.0
 
 
 def check(shape):

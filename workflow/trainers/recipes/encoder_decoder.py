@@ -26,7 +26,6 @@ SLOWEST = 1e4
 """The sine of the lowest frequency has this many times the period of the highest."""
 
 OPTIMIZER = AdamW(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0, clip=None)
-STATIC_LOSS_SCALE = 128.0
 
 SYNTHETIC = 4
 """Synthetic sentences are padded to the longest one's length divided by this."""

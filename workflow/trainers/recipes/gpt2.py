@@ -22,7 +22,6 @@ WIDER = 4  # times as many features has a token inside a layer's feed-forward pa
 SHORTCUTS = 2 * 12  # parts that add to one at the small shape, whatever the number of layers
 
 OPTIMIZER = AdamW(beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip=1.0)
-STATIC_LOSS_SCALE = 128.0
 
 
 def learning_rate(global_batch):

@@ -10,7 +10,6 @@ HIDDEN = 4096
 DROPOUT = 0.5
 
 OPTIMIZER = Sgd(momentum=0.9, weight_decay=5e-4)
-STATIC_LOSS_SCALE = 128.0
 
 
 def linear_shapes(features):

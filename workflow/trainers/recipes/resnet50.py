@@ -20,7 +20,6 @@ BATCH_NORM_MOMENTUM = 0.9  # how much of the running averages a step keeps
 
 OPTIMIZER = Sgd(momentum=0.875, weight_decay=3.0517578125e-05)
 LABEL_SMOOTHING = 0.1
-STATIC_LOSS_SCALE = 128.0
 
 
 def _blocks():

@@ -9,14 +9,13 @@ from trainers.inputs.images import noise as synthetic_batch
 from trainers.recipes.plain import (
     DROPOUT,
     OPTIMIZER,
-    STATIC_LOSS_SCALE,
     decays,
     flops_of,
     linear_shapes,
     start,
 )
 
-__all__ = ["DROPOUT", "OPTIMIZER", "STATIC_LOSS_SCALE", "decays", "start", "synthetic_batch"]
+__all__ = ["DROPOUT", "OPTIMIZER", "decays", "start", "synthetic_batch"]
 
 CONVOLUTIONS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 """Channels of the 3x3 convolutions; after each group, the resolution is halved."""
