@@ -6,7 +6,7 @@ it trains. No rule and no library module names a system.
 
 from collections.abc import Collection, Sequence
 from functools import cache, cached_property
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -119,6 +119,9 @@ class Variant(Model):
     )
     excludes: tuple[str, ...] = Field(
         (), description="variants that do not go with it; named by one of the two"
+    )
+    excludes_under: dict[Parallelism, tuple[str, ...]] = Field(
+        {}, description="likewise, where devices share the training like that"
     )
     pipelines: Pipelines | None = Field(
         None, description="by which it can train; left out: as the system"
@@ -253,10 +256,14 @@ class System(Model):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         for name, variant in self.variants.items():
-            for other in variant.excludes:
-                if other not in self.variants or other == name:
-                    allowed = ", ".join(each for each in self.variants if each != name) or "none"
-                    raise ValueError(f"variants.{name}.excludes: got {other!r}; allowed: {allowed}")
+            for kind, others in {None: variant.excludes, **variant.excludes_under}.items():
+                for other in others:
+                    if other not in self.variants or other == name:
+                        allowed = ", ".join(each for each in self.variants if each != name)
+                        key = f"excludes_under.{kind}" if kind else "excludes"
+                        raise ValueError(
+                            f"variants.{name}.{key}: got {other!r}; allowed: {allowed or 'none'}"
+                        )
         for workload, can in self.workloads.items():
             if workload not in load_workloads():
                 raise ValueError(
@@ -434,6 +441,9 @@ class System(Model):
             return f"{self.title} has no {lacking}"
         if reason := next(filter(None, (self.variants[name].unsupported for name in named)), None):
             return reason
+        for name, kind in product(named, parallel):
+            if both := set(self.variants[name].excludes_under.get(kind, ())) & set(named):
+                return f"{name} and {min(both)} exclude each other under {kind}-parallel training"
         if pipeline and (
             reason := self._why_no_pipeline(workload, named, pipeline, micro_batches, batch_size)
         ):

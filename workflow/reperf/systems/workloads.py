@@ -176,7 +176,16 @@ class Workload(Model):
 
     def flops_at(self, shape: Shape) -> float | None:
         """Floating-point operations to train on a sample; None where nobody has counted them."""
-        return self.flops.sample if self.flops and shape == self.default_shape else None
+        if self.flops is None or shape == self.default_shape:
+            return self.flops and self.flops.sample
+        count = getattr(self.numbers, "flops", None) if self.recipe_file.exists() else None
+        return float(count(shape)) if count else None
+
+    def why_undivided(self, shape: Shape, shard: int | None, tensor: int | None) -> str | None:
+        """Why so many devices cannot share the model at a shape; None if they can."""
+        if not self.recipe_file.exists():
+            return None
+        return contract.why_undivided(self.numbers, shape, shard=shard, tensor=tensor)
 
     @property
     def stages(self) -> Collection[int]:
@@ -207,6 +216,13 @@ class Workload(Model):
                 f"{self.file}: parameters: got {self.parameters}; allowed: {made}, as many as "
                 f"{self.recipe_file.name} makes at the default shape"
             )
+        if self.flops and hasattr(module, "flops"):
+            counted = module.flops(self.default_shape)
+            if counted != self.flops.sample:
+                raise ReperfError(
+                    f"{self.file}: flops.sample: got {self.flops.sample:.0f}; allowed: {counted}, "
+                    f"as {self.recipe_file.name} counts at the default shape"
+                )
         return module
 
 

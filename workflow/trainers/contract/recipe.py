@@ -16,6 +16,10 @@ It may have
 - TABLES: the names of weights whose rows are looked up, of which a batch needs few;
 - CUTS: number of pipeline stages, or all of their replicas, such as (15, 1), where these are cut
   otherwise -> the first weight of each stage but the first;
+- flops(shape): the floating-point operations of a sample, forward and backward, a multiply-add
+  being two;
+- DIVIDED: "shard" or "tensor" -> the numbers of a shape that so many ranks must divide to share the
+  model like that;
 - counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; the batch is
   what a reader gives, arrays of numpy or of a framework, and the counts may be its numbers, too.
 
@@ -101,6 +105,19 @@ def cuts(recipe, pipeline):
         pipeline: the replicas of each stage.
     """
     return recipe.CUTS.get(tuple(pipeline)) or recipe.CUTS[len(pipeline)]
+
+
+def why_undivided(recipe, shape, **ranks):
+    """Why ranks cannot share a model's layers or weights at a shape; None if they can.
+
+    Args:
+        ranks: how many share it, by "shard" or "tensor"; None, or 1: each has all.
+    """
+    for kind, count in ranks.items():
+        for name in getattr(recipe, "DIVIDED", {}).get(kind, ()):
+            if shape[name] % (count or 1):
+                return f"{kind} is {count}, {name} is {shape[name]}; allowed: what divides {name}"
+    return None
 
 
 def parameters(recipe, shape):

@@ -79,6 +79,18 @@ def weight_shapes(shape):
     return sizes
 
 
+def flops(shape):
+    """Of a sample, forward and backward: six for each number that multiplies one, padding included.
+
+    All tokens pass the layers, the masked ones the decoder, one the prediction of what follows.
+    """
+    hidden, length, layers = shape["hidden"], shape["sequence_length"], shape["layers"]
+    of_layer = hidden * (4 * hidden + 2 * shape["intermediate"] + 2 * length)
+    of_masked = hidden * (hidden + shape["vocabulary"])
+    of_first = hidden * (hidden + SEGMENTS)
+    return 6 * (length * layers * of_layer + shape["max_predictions"] * of_masked + of_first)
+
+
 def counts(batch):
     """The real tokens of a batch, for a rate that is computed from padding would not be one."""
     return {"tokens": batch[1].sum()}

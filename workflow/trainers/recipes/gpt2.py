@@ -12,7 +12,7 @@ import numpy as np
 
 from trainers.contract.recipe import AdamW
 from trainers.recipes import transformer
-from trainers.recipes.transformer import DEVIATION, decays, linear, norm
+from trainers.recipes.transformer import DEVIATION, causal_flops, decays, linear, norm
 from trainers.recipes.transformer import check_heads as check
 
 __all__ = ["check", "decays"]
@@ -57,6 +57,13 @@ def start(name, size, random, proof):
     """As transformer.start says, but smaller in parts that add to a shortcut."""
     deviation = DEVIATION / SHORTCUTS**0.5 if name.endswith("out.weight") else DEVIATION
     return transformer.start(name, size, random, proof, deviation)
+
+
+def flops(shape):
+    """Of a sample, forward and backward, attention by its causal half."""
+    hidden = shape["hidden"]
+    of_layer = (3 + 1 + 2 * WIDER) * hidden * hidden
+    return causal_flops(shape, shape["layers"] * of_layer + shape["vocabulary"] * hidden)
 
 
 def counts(batch):

@@ -42,3 +42,17 @@ def start(name, size, random, proof, deviation=DEVIATION):
     if not proof:
         return np.full(size, around, np.float32)
     return around + uniform(random, size, 0.25)
+
+
+def causal_flops(shape, multiplied):
+    """Of a decoder's sample, forward and backward: six a token for each number that multiplies it.
+
+    Of attention the half that is not masked counts, as in Megatron-LM and MaxText. With all of it,
+    as in PaLM's appendix B and torchtitan, its product would count twice.
+
+    Args:
+        shape: with layers, hidden and context.
+        multiplied: numbers in all matrices, but for embeddings whose rows are only looked up.
+    """
+    length = shape["context"]
+    return length * 6 * (multiplied + shape["layers"] * shape["hidden"] * length)
