@@ -184,7 +184,7 @@ class Facts:
         """
         if (batch := self.get("batch_size")) is not None:
             return batch
-        replicas = self.get("replicas") or (known := self._by_devices()) and known.value
+        replicas = self.get("replicas") or ((known := self._by_devices()) and known.value)
         batches = self.get("accumulation") or (None if self._accumulates else 1)
         if (whole := self.get("global_batch")) is None or not replicas or not batches:
             return None
@@ -296,7 +296,6 @@ class Facts:
             return
         tellers = " and ".join(dict.fromkeys(factor.teller for factor in all_known))
         self._put(name, Known(prod(factor.value for factor in all_known), tellers))
-
 
     def _by_devices(self) -> Known | None:
         """How many replicas devices hold: each has one, unless several share each layer.

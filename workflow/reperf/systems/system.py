@@ -256,11 +256,11 @@ class System(Model):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         for name, variant in self.variants.items():
-            for kind, others in {None: variant.excludes, **variant.excludes_under}.items():
+            under = {f"excludes_under.{k}": v for k, v in variant.excludes_under.items()}
+            for key, others in {"excludes": variant.excludes, **under}.items():
                 for other in others:
                     if other not in self.variants or other == name:
                         allowed = ", ".join(each for each in self.variants if each != name)
-                        key = f"excludes_under.{kind}" if kind else "excludes"
                         raise ValueError(
                             f"variants.{name}.{key}: got {other!r}; allowed: {allowed or 'none'}"
                         )
@@ -439,11 +439,14 @@ class System(Model):
         } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
             return f"{self.title} has no {lacking}"
-        if reason := next(filter(None, (self.variants[name].unsupported for name in named)), None):
+        reasons = [self.variants[name].unsupported for name in named]
+        reasons += [
+            f"{name} and {other} exclude each other under {kind}-parallel training"
+            for name, other, kind in product(named, named, parallel)
+            if other in self.variants[name].excludes_under.get(kind, ())
+        ]
+        if reason := next(filter(None, reasons), None):
             return reason
-        for name, kind in product(named, parallel):
-            if both := set(self.variants[name].excludes_under.get(kind, ())) & set(named):
-                return f"{name} and {min(both)} exclude each other under {kind}-parallel training"
         if pipeline and (
             reason := self._why_no_pipeline(workload, named, pipeline, micro_batches, batch_size)
         ):

@@ -177,7 +177,7 @@ class Workload(Model):
     def flops_at(self, shape: Shape) -> float | None:
         """Floating-point operations to train on a sample; None where nobody has counted them."""
         if self.flops is None or shape == self.default_shape:
-            return self.flops and self.flops.sample
+            return self.flops.sample if self.flops else None
         count = getattr(self.numbers, "flops", None) if self.recipe_file.exists() else None
         return float(count(shape)) if count else None
 

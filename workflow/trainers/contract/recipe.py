@@ -18,6 +18,7 @@ It may have
   otherwise -> the first weight of each stage but the first;
 - flops(shape): the floating-point operations of a sample, forward and backward, a multiply-add
   being two;
+- kept_bytes(shape, halves, recompute): what a sample keeps for its gradients;
 - DIVIDED: "shard" or "tensor" -> the numbers of a shape that so many ranks must divide to share the
   model like that;
 - counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; the batch is

@@ -45,7 +45,7 @@ class _Part:
         self._random, self._whole = random, (size[0], int(np.prod(size[1:])))
         ranges = [slice_.indices(extent)[:2] for slice_, extent in zip(index, size)]
         self.size = tuple(max(0, last - first) for first, last in ranges)
-        self._rows, self._columns = (ranges + [(0, 1)])[:2]
+        self._rows, self._columns = [*ranges, (0, 1)][:2]
 
     def bytes(self, count):
         """Those of the part, of which there are so many.

@@ -118,3 +118,22 @@ def flops(shape):
     if shape["embeddings"] == 2:
         multiplied -= shape["vocabulary"] * shape["hidden"]  # whose rows are only looked up
     return causal_flops(shape, multiplied)
+
+
+def kept_bytes(shape, halves, recompute):
+    """Bytes of features that a sample keeps for its gradients, about; what compilers fuse is less.
+
+    Of each layer what goes into its norms, products, attention and gate, then logits: as such, in
+    float32, and their gradient.
+
+    Args:
+        halves: whether 16-bit numbers are computed with.
+        recompute: "all", "some" (products and attention are kept) or None.
+    """
+    hidden, wide, layers = shape["hidden"], shape["intermediate"], shape["layers"]
+    few = hidden // shape["heads"] * shape["key_heads"]
+    each = 2 if halves else 4
+    of_layer = 6 * hidden + 2 * few + 4 * wide
+    kept = {None: of_layer, "some": 5 * hidden + 2 * few + 2 * wide, "all": hidden}[recompute]
+    features = layers * kept + (of_layer if recompute else 0)
+    return shape["context"] * (each * features + (each + 8) * shape["vocabulary"])

@@ -66,7 +66,8 @@ class Spread(backend.Step):
         gradients, loss = jax.grad(scaled, has_aux=True)(weights)
         gradients = jax.tree.map(lambda one: one / self._scale, gradients)
         gradients = jax.lax.with_sharding_constraint(gradients, self._how)
-        return *self._update(weights, moments, gradients, iteration), loss
+        weights, moments = self._update(weights, moments, gradients, iteration)
+        return weights, moments, loss
 
     def _owned(self):
         """Weights whose parts are this rank's to count: of norms, that all have, one rank's."""

@@ -1,5 +1,5 @@
-"""Training by fully_shard (FSDP2) and parallelize_module from a model that no rank makes whole: each
-fills in its own part of the weights.
+"""Training by fully_shard (FSDP2) and parallelize_module. No rank makes the whole model: each fills
+in its own part of the weights.
 
 A model has `layers`, says by spread_over(mesh) how they are spread over ranks, and fills in by
 fill_buffers() what is no weight.
@@ -101,7 +101,7 @@ class Spread(DataParallel):
             yield name, self.held(one.detach()).cpu().numpy()
 
     def _counted(self):
-        """Weights whose parts are this rank's to count: of those that all have alike, one rank's."""
+        """Weights whose parts are this rank's to count: of what all have alike, one does."""
         for name, one in self._named.items():
             if self._counts or _is_divided(one):
                 yield name, one
