@@ -87,37 +87,9 @@ def gpt2(recipe, flags) -> Model:
 
 
 def llama(recipe, flags) -> Model:
-    from transformers import LlamaConfig, LlamaForCausalLM  # noqa: PLC0415
+    import huggingface_llama  # noqa: PLC0415
 
-    shape = flags.shape
-    rope = {"rope_type": "default", "rope_theta": recipe.THETA}
-    if shape["stretch"] > 1:
-        rope |= {
-            "rope_type": "llama3",
-            "factor": float(shape["stretch"]),
-            "low_freq_factor": recipe.SLOW,
-            "high_freq_factor": recipe.FAST,
-            "original_max_position_embeddings": recipe.LONGEST_BEFORE,
-        }
-    config = LlamaConfig(
-        vocab_size=shape["vocabulary"],
-        hidden_size=shape["hidden"],
-        intermediate_size=shape["intermediate"],
-        num_hidden_layers=shape["layers"],
-        num_attention_heads=shape["heads"],
-        num_key_value_heads=shape["key_heads"],
-        max_position_embeddings=131072,
-        rms_norm_eps=1e-5,
-        tie_word_embeddings=shape["embeddings"] == 1,
-        rope_parameters=rope,
-    )
-    network = LlamaForCausalLM(config)
-    theirs = dict(network.named_parameters())
-    named = {name: theirs.pop(of_llama(name)) for name in recipe.weight_shapes(shape)}
-    assert not theirs
-    with torch.no_grad():
-        for name, array in initial_weights(recipe, flags):
-            named[name].copy_(torch.from_numpy(array))
+    network, named = huggingface_llama.make_model(flags)
     tokens, following = map(torch.from_numpy, synthetic_batch(recipe, flags, 0))
 
     def loss() -> torch.Tensor:
@@ -125,30 +97,6 @@ def llama(recipe, flags) -> Model:
         return nn.functional.cross_entropy(logits.flatten(0, 1), following.flatten())
 
     return Model([*named.values()], [*map(recipe.decays, named)], loss)
-
-
-def of_llama(name: str) -> str:
-    """What transformers calls a weight of ours."""
-    alone = {
-        "embeddings.token.weight": "model.embed_tokens.weight",
-        "last.norm.weight": "model.norm.weight",
-        "logits.weight": "lm_head.weight",
-    }
-    if name in alone:
-        return alone[name]
-    layer, part = name.removesuffix(".weight").split(".", 1)
-    parts = {
-        "attention.norm": "input_layernorm",
-        "attention.query": "self_attn.q_proj",
-        "attention.key": "self_attn.k_proj",
-        "attention.value": "self_attn.v_proj",
-        "attention.out": "self_attn.o_proj",
-        "ffn.norm": "post_attention_layernorm",
-        "ffn.gate": "mlp.gate_proj",
-        "ffn.in": "mlp.up_proj",
-        "ffn.out": "mlp.down_proj",
-    }
-    return f"model.layers.{layer.removeprefix('layer')}.{parts[part]}.weight"
 
 
 def transformer(recipe, flags) -> Model:
