@@ -24,6 +24,7 @@ def main(cases):
             by_aot_alone()
         size = flags.batch_size * readers_of(flags, made.place.world_size)
         step = driver.Work(recipe, flags, size, made.computes).step(made)
+        step.begin()
         losses = [step.fetch(step(True)) for _ in range(flags.iterations)]
         if name == "drifted" and made.place.rank == 1:
             step.held(step._network.norm.weight.detach()).add_(1e-3)

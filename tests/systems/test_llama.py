@@ -104,6 +104,13 @@ def test_norms_that_differ_among_the_ranks_of_a_layer_are_refused_at_the_end(on_
 
 @of_torch
 @pytest.mark.weekly
+def test_one_rank_alone_trains_by_the_same_part(trainer_of):
+    found = came_to(trainer_of("fsdp"), 1, {"alone": (("--shard=1",), TINY_LLAMA, [ONE])})
+    check_losses(found["alone"]["losses"], [ONE], CLOSE)
+
+
+@of_torch
+@pytest.mark.weekly
 @pytest.mark.parametrize("name", OF_FOUR)
 def test_losses_on_four_ranks_are_those_of_transformers(name, trainer_of, once):
     found = once("llama on four ranks", lambda: came_to(trainer_of("fsdp"), 4, OF_FOUR))

@@ -88,6 +88,10 @@ class Spread(backend.Step):
         for name, one in self._owned():
             yield name, np.asarray(one.addressable_data(0))
 
+    def begin(self):
+        given = self._weights, self._moments, np.int32(1), self.feed.peek()
+        self._iterate = self._made.compiled(self._iterate, given)
+
     def __call__(self, wanted):
         self._iteration += 1
         self._weights, self._moments, loss = self._iterate(

@@ -38,7 +38,8 @@ class Spread(DataParallel):
         if self._grid.tensor > 1 and work.flags.compile and work.flags.recompute:
             raise Refused("--tensor, --compile and --recompute; allowed: two of them")
         if not dist.is_initialized():  # of one rank
-            dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+            name = "gloo" if made.device.type == "cpu" else "nccl"
+            dist.init_process_group(name, store=dist.HashStore(), rank=0, world_size=1)
         self._to_the_end = ExitStack()
         if self._grid.tensor > 1:
             # Of a row of logits no rank has all, in the backward pass either.
