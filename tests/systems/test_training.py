@@ -61,9 +61,11 @@ ALWAYS_SET = {
 
 FIRST_LOSS = 1e-4
 """How far a first loss may be from PyTorch's."""
-LATER_LOSSES = {"bert-base": 1e-4, "gpt2-124m": 2e-5, "transformer": 2e-5}
+LATER_LOSSES = {"bert-base": 1e-4} | dict.fromkeys(("gpt2-124m", "llama3-8b", "transformer"), 2e-5)
 """How far those of the next five steps may be; 1e-3 for what is not here."""
-CHANGES = {"bert-base": 5e-4, "gpt2-124m": 5e-4, "transformer": 5e-4, "vgg16": 1e-3}
+CHANGES = {"vgg16": 1e-3} | dict.fromkeys(
+    ("bert-base", "gpt2-124m", "llama3-8b", "transformer"), 5e-4
+)
 """By what part of it the change of a weight may differ; 2e-2 for what is not here."""
 OF_KEYS = {"transformer": ("kv.bias", 1e-1)}
 """Its weights with the biases of keys, and by what part the change of these may differ.

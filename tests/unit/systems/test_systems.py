@@ -223,6 +223,12 @@ A_LISTED = "resnet50: {variants: [a]}"
             described(A_LISTED, "variants: {a: {about: x, flags: [-x], excludes: [b]}}"),
             "variants.a.excludes: got 'b'; allowed: none",
         ),
+        (
+            described(
+                A_LISTED, "variants: {a: {about: x, flags: [-x], excludes_under: {tensor: [b]}}}"
+            ),
+            "variants.a.excludes_under.tensor: got 'b'; allowed: none",
+        ),
         (described("bert: {}"), f"workloads: got 'bert'; allowed: {', '.join(load_workloads())}"),
         (described(A_LISTED), "workloads.resnet50.variants: got 'a'; allowed: none"),
         (

@@ -14,7 +14,13 @@ import pytest
 from trainers import recipes
 from trainers.contract.recipe import AdamW, Sgd, dropout_of, optimizer_of
 
-from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
+from tests.helpers.shapes import (
+    TINY_BERT,
+    TINY_GPT2,
+    TINY_LLAMA,
+    TINY_TRANSFORMER,
+    TINY_WORD2VEC,
+)
 
 OPTIMIZERS = {
     # DeepLearningExamples, ResNet-50 v1.5, as DLPerf runs it in MXNet and TensorFlow 1:
@@ -28,6 +34,8 @@ OPTIMIZERS = {
     "bert": AdamW(beta1=0.9, beta2=0.999, epsilon=1e-6, weight_decay=0.01, clip=1.0),
     # nanoGPT, train.py; epsilon: that of torch.optim.AdamW.
     "gpt2": AdamW(beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip=1.0),
+    # torchtitan, models/llama3 and components/optimizer.py: as GPT-2's in nanoGPT.
+    "llama": AdamW(beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip=1.0),
     # Vaswani et al. (2017), 5.3.
     "encoder_decoder": AdamW(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0, clip=None),
     # word2vec.c.
@@ -44,6 +52,7 @@ RATES = {  # global batch -> learning rate, from the first iteration to the last
     "bert": {1: 1e-4, 32: 1e-4, 4096: 1e-4},  # A.2; DLPerf's scripts have it, too
     # Ours: nanoGPT's 6e-4 and the Transformer's rates are reached by way of a warm-up.
     "gpt2": {1: 1e-4, 4096: 1e-4},
+    "llama": {1: 1e-4, 4096: 1e-4},
     "encoder_decoder": {1: 1e-4, 65536: 1e-4},
     "word2vec": {1: 0.04, 100: 4.0, 10_000: 400.0},  # ours; word2vec.c begins at 0.025 a pair
     "ctr": {1: 0.1, 100_000: 0.1},  # ours
@@ -67,6 +76,8 @@ OTHERS = {
         "MASKED_SHARE": 0.15,  # 3.1
     },
     "gpt2": DEVIATION | {"NORM_EPSILON": 1e-5},  # openai/gpt-2, model.py
+    # meta-llama/llama-models, models/llama3/args.py and model.py; they stretch from 8,192 tokens.
+    "llama": DEVIATION | {"NORM_EPSILON": 1e-5, "THETA": 500000.0, "SLOW": 1.0, "FAST": 4.0},
     "encoder_decoder": DEVIATION
     | MASKED
     | {
@@ -87,6 +98,7 @@ DECAYED = {  # a shape, and whether a weight of a name and a size decays
     # Neither biases nor layer norms: optimization.py, and nanoGPT's model.py.
     "bert": (TINY_BERT, lambda name, size: len(size) == 2),
     "gpt2": (TINY_GPT2, lambda name, size: len(size) == 2),
+    "llama": (TINY_LLAMA, lambda name, size: len(size) == 2),
     "encoder_decoder": (TINY_TRANSFORMER, lambda name, size: len(size) == 2),
     # Servers see of a table only the rows that a batch has used.
     "word2vec": (TINY_WORD2VEC, lambda name, size: False),

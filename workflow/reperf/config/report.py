@@ -318,6 +318,7 @@ class Report(Measured):
         """Why an entry cannot train on a topology, or on any; None if it can."""
         build, parallel = self._build_of(suite, entry), entry.parallel
         hardware = self.hardware_of(suite)
+        why_undivided = load_workloads()[suite.workload].why_undivided
         size = entry.batch_size or suite.batch_size
         why = load_systems()[entry.system].why_not(
             suite.workload,
@@ -336,6 +337,7 @@ class Report(Measured):
         return (
             why
             or (parallel and topology and parallel.why_not_on(prod(topology_shape(topology))))
+            or (parallel and why_undivided(suite.shape, parallel.shard, parallel.tensor))
             or hardware.unfit.get(entry.system, {}).get(build)
             or hardware.lacking.get(entry.system, {}).get(suite.precision)
         )

@@ -83,6 +83,8 @@ def _facts_of_parallel(values: Mapping[str, Any]) -> Iterator[Fact]:
     yield "parallel", ", ".join(words) or DATA_PARALLEL
     if stages and is_count(stages[0]):
         yield "replicas", stages[0]
+    if is_count(values.get("tensor")):
+        yield "tensor", values["tensor"]
 
 
 def _switched_to(value: object) -> bool | str:

@@ -6,7 +6,7 @@ it trains. No rule and no library module names a system.
 
 from collections.abc import Collection, Sequence
 from functools import cache, cached_property
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -118,6 +118,9 @@ class Variant(Model):
     )
     excludes: tuple[str, ...] = Field(
         (), description="variants that do not go with it; named by one of the two"
+    )
+    excludes_under: dict[Parallelism, tuple[str, ...]] = Field(
+        {}, description="likewise, where devices share the training like that"
     )
     pipelines: Pipelines | None = Field(
         None, description="by which it can train; left out: as the system"
@@ -261,10 +264,14 @@ class System(Model):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         for name, variant in self.variants.items():
-            for other in variant.excludes:
-                if other not in self.variants or other == name:
-                    allowed = ", ".join(each for each in self.variants if each != name) or "none"
-                    raise ValueError(f"variants.{name}.excludes: got {other!r}; allowed: {allowed}")
+            under = {f"excludes_under.{k}": v for k, v in variant.excludes_under.items()}
+            for key, others in {"excludes": variant.excludes, **under}.items():
+                for other in others:
+                    if other not in self.variants or other == name:
+                        allowed = ", ".join(each for each in self.variants if each != name)
+                        raise ValueError(
+                            f"variants.{name}.{key}: got {other!r}; allowed: {allowed or 'none'}"
+                        )
         for workload, can in self.workloads.items():
             if workload not in load_workloads():
                 raise ValueError(
@@ -440,7 +447,13 @@ class System(Model):
         } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
             return f"{self.title} has no {lacking}"
-        if reason := next(filter(None, (self.variants[name].unsupported for name in named)), None):
+        reasons = [self.variants[name].unsupported for name in named]
+        reasons += [
+            f"{name} and {other} exclude each other under {kind}-parallel training"
+            for name, other, kind in product(named, named, parallel)
+            if other in self.variants[name].excludes_under.get(kind, ())
+        ]
+        if reason := next(filter(None, reasons), None):
             return reason
         if pipeline and (
             reason := self._why_no_pipeline(workload, named, pipeline, micro_batches, batch_size)

@@ -184,6 +184,12 @@ class Workload(Model):
         of_recipe = getattr(self.numbers, "flops", None) if self.recipe_file.exists() else None
         return of_recipe(shape) if of_recipe else None
 
+    def why_undivided(self, shape: Shape, shard: int | None, tensor: int | None) -> str | None:
+        """Why so many devices cannot share the model at a shape; None if they can."""
+        if not self.recipe_file.exists():
+            return None
+        return contract.why_undivided(self.numbers, shape, shard=shard, tensor=tensor)
+
     @property
     def stages(self) -> Collection[int]:
         """Into how many pipeline stages the recipe says how to cut the model."""

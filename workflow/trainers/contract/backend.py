@@ -278,13 +278,14 @@ class Feed:
         work: what is to be trained.
         share: which of how many readers this rank is; left out: each rank reads.
         prepared: makes, of batches on the host, what the model takes.
+        counts: whether what this rank reads is counted; ranks that share layers read the same.
     """
 
-    def __init__(self, backend, work, share=None, prepared=iter):
+    def __init__(self, backend, work, share=None, prepared=iter, counts=True):
         flags, (rank, _, world_size) = work.flags, backend.place
         share = share or (rank, world_size)
         self._backend, self._counts, self._first = backend, Counts(work.recipe), None
-        self._waited = 0.0
+        self._waited, self._is_counted = 0.0, counts
         self._reads = flags.input != "synthetic"
         if self._reads:
             read = self._counts.of(work.batches(flags, *share, backend.reader_device))
@@ -320,4 +321,5 @@ class Feed:
 
     def counted(self, batches):
         """What all ranks have trained on in so many batches each, such as {"tokens": 4096}."""
-        return self._backend.total(self._counts.after(batches))
+        own = self._counts.after(batches)
+        return self._backend.total(own if self._is_counted else dict.fromkeys(own, 0))

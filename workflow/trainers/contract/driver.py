@@ -11,7 +11,7 @@ from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.precision import precision_of
 from trainers.contract.recipe import dropout_of, optimizer_of
 from trainers.contract.steplog import Refused, StepLog
-from trainers.contract.weights import Watched, initial_weight
+from trainers.contract.weights import Watched, initial_part, initial_weight
 
 SETTLING = 2
 """Iterations in which a framework may ask for more memory than there is, to see what is fastest."""
@@ -58,12 +58,14 @@ class Work:
         Raises:
             Refused: it has none for what the flags ask for.
         """
-        for kind in ("pipeline", "shard", "tensor"):
-            if getattr(self.flags, kind):
-                if kind not in self.flags.part:
-                    raise Refused(f"--{kind}: the system has no part that trains like that")
-                return self.part(kind, None)(backend, self)
-        return self.part("step", type(backend).step)(backend, self)
+        asked = [kind for kind in ("pipeline", "shard", "tensor") if getattr(self.flags, kind)]
+        for kind in asked:
+            if kind not in self.flags.part:
+                raise Refused(f"--{kind}: the system has no part that trains like that")
+        if len({self.flags.part[kind] for kind in asked}) > 1:
+            raise Refused(f"--{' and --'.join(asked)}: the system has no part that does both")
+        name, usual = (asked[0], None) if asked else ("step", type(backend).step)
+        return self.part(name, usual)(backend, self)
 
     def named(self, weights):
         """A whole model's weights, which have the recipe's order, by the recipe's names.
@@ -80,6 +82,10 @@ class Work:
     def start(self, name):
         """The float32 array from which a weight starts."""
         return initial_weight(self.recipe, self.flags, name, self.shapes[name])
+
+    def start_part(self, name, index):
+        """A part of that array: index is a slice for each dimension."""
+        return initial_part(self.recipe, self.flags, name, self.shapes[name], index)
 
     def decay(self, name):
         """A weight's decay."""

@@ -99,6 +99,12 @@ def parse_flags(recipe, argv=None):
         help="train alone for so long, then tell parameter servers by what each weight has changed",
     )
     parser.add_argument("--compile", action="store_true", help="compile the model first")
+    parser.add_argument(
+        "--recompute",
+        choices=("some", "all"),
+        help="keep no features within a layer until its gradients are computed; some: but those of "
+        "products and attention",
+    )
     parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
     parser.add_argument(
         "--proof",

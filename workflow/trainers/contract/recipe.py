@@ -16,6 +16,9 @@ It may have
 - CUTS: number of pipeline stages, or all of their replicas, such as (15, 1), where these are cut
   otherwise -> the first weight of each stage but the first;
 - flops(shape): floating-point operations to train on a sample;
+- kept_bytes(shape, halves, recompute): what a sample keeps for its gradients;
+- DIVIDED: "shard" or "tensor" -> the numbers of a shape that so many ranks must divide to share the
+  model like that;
 - counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; the batch is
   what a reader gives, arrays of numpy or of a framework, and the counts may be its numbers, too.
 
@@ -112,6 +115,19 @@ def operations(products, first=0):
         first: those of the first layer, of whose inputs nobody wants a gradient.
     """
     return 2 * (3 * products - first)
+
+
+def why_undivided(recipe, shape, **ranks):
+    """Why ranks cannot share a model's layers or weights at a shape; None if they can.
+
+    Args:
+        ranks: how many share it, by "shard" or "tensor"; None, or 1: each has all.
+    """
+    for kind, count in ranks.items():
+        for name in getattr(recipe, "DIVIDED", {}).get(kind, ()):
+            if shape[name] % (count or 1):
+                return f"{kind} is {count}, {name} is {shape[name]}; allowed: what divides {name}"
+    return None
 
 
 def parameters(recipe, shape):

@@ -147,15 +147,15 @@ class DataParallel(Step):
     """The whole model on each rank, gradients averaged while they are computed."""
 
     accumulates = True
+    _share, _counts = None, True
+    """Of the Feed: which reader it is, and whether it counts."""
 
     def __init__(self, made, work):
         flags, device = work.flags, made.device
-        self._network = network = work.model(flags)
-        start(work.named(network.parameters()), work)
-        self._model = self.spread(network, made)
-        self._named = work.named(network.parameters())
-        ready = partial(prepared, network=network, device=device)
-        self.feed = backend.Feed(made, work, prepared=ready)
+        self._network, self._model = self.build(work, made)
+        self._named = work.named(self._network.parameters())
+        ready = partial(prepared, network=self._network, device=device)
+        self.feed = backend.Feed(made, work, self._share, ready, self._counts)
         make = work.part("optimizer", torch_optimizer)
         self._optimizer = make(work.groups(self._named), work.rate, work.optimizer)
         self.optimizer = origin(self._optimizer)
@@ -164,8 +164,13 @@ class DataParallel(Step):
         self._clip = getattr(work.optimizer, "clip", None)
         self._accumulated = flags.accumulation
         self._unaveraged = getattr(self._model, "no_sync", nullcontext)
-        if flags.compile:
-            self._model = torch.compile(self._model)
+
+    def build(self, work, made):
+        """The network, with its start weights, and what computes it on all ranks together."""
+        network = work.model(work.flags)
+        start(work.named(network.parameters()), work)
+        model = self.spread(network, made)
+        return network, torch.compile(model) if work.flags.compile else model
 
     def spread(self, network, made):
         """The model on this rank's device, such that ranks train it together."""
