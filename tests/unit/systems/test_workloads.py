@@ -52,7 +52,6 @@ def test_a_number_of_parameters_that_the_recipe_does_not_make_is_refused(workloa
             {"layers": 24, "hidden": 1024, "heads": 16, "intermediate": 4096},
             240642748416,
         ),
-        ("resnet50", {"image_size": 64}, None),
     ],
 )
 def test_the_operations_of_a_shape_are_its_recipes(workload, shape, count):
