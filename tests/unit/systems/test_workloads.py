@@ -68,7 +68,6 @@ def test_a_small_shape_costs_less_by_the_recipes_formula():
             {"layers": 24, "hidden": 1024, "heads": 16, "intermediate": 4096},
             240642748416,
         ),
-        ("resnet50", {"image_size": 64}, None),
     ],
 )
 def test_the_operations_of_a_shape_are_its_recipes(workload, shape, count):
