@@ -152,6 +152,7 @@ class DataParallel(Step):
         flags, device = work.flags, made.device
         self._network = network = work.model(flags)
         start(work.named(network.parameters()), work)
+        self._dtype = getattr(torch, work.precision.dtype)
         self._model = self.spread(network, made)
         self._named = work.named(network.parameters())
         ready = partial(prepared, network=network, device=device)
@@ -165,7 +166,7 @@ class DataParallel(Step):
         self._accumulated = flags.accumulation
         self._unaveraged = getattr(self._model, "no_sync", nullcontext)
         if flags.compile:
-            self._model = torch.compile(self._model)
+            self._model = self.compiled()
 
     def spread(self, network, made):
         """The model on this rank's device, such that ranks train it together."""
@@ -174,6 +175,10 @@ class DataParallel(Step):
         if made.place.world_size == 1:
             return network
         return distributed(network, made.device, same=made.flags.accumulation == 1)
+
+    def compiled(self):
+        """The model, compiled."""
+        return torch.compile(self._model)
 
     def without_dropout(self):
         self._network.eval()
