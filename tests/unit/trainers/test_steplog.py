@@ -13,7 +13,7 @@ from reperf.systems.system import TRAINERS
 from trainers.contract import steplog
 from trainers.contract.flags import parse_flags
 from trainers.contract.precision import DYNAMIC, Precision, precision_of
-from trainers.contract.process import gpus_of_node, is_amd_with_avx2, keep_to_own_cores
+from trainers.contract.process import gpus_of_node, keep_to_own_cores, processor
 from trainers.recipes import resnet50
 
 FLAGS = (
@@ -106,20 +106,11 @@ def test_a_nodes_gpus_are_those_of_its_driver(tmp_path: Path):
     assert gpus_of_node(tmp_path) == 2
 
 
-@pytest.mark.parametrize(
-    ("maker", "flags", "expected"),
-    [
-        ("AuthenticAMD", "fpu avx avx2", True),
-        ("AuthenticAMD", "fpu avx", False),
-        ("GenuineIntel", "fpu avx avx2", False),
-    ],
-)
-def test_processors_of_amd_are_told_by_what_the_kernel_says(tmp_path, maker, flags, expected):
-    assert not is_amd_with_avx2(tmp_path)
+def test_a_processor_is_what_the_kernel_says_of_it(tmp_path):
+    assert not processor(tmp_path)
     (tmp_path / "proc").mkdir()
-    said = f"vendor_id\t: {maker}\nflags\t\t: {flags}\n"
-    (tmp_path / "proc/cpuinfo").write_text(said)
-    assert is_amd_with_avx2(tmp_path) is expected
+    (tmp_path / "proc/cpuinfo").write_text("vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx avx2\n")
+    assert processor(tmp_path) >= {"AuthenticAMD", "fpu", "avx2"}
 
 
 @pytest.mark.parametrize(

@@ -152,6 +152,7 @@ class DataParallel(Step):
 
     def __init__(self, made, work):
         flags, device = work.flags, made.device
+        self._dtype = getattr(torch, work.precision.dtype)
         self._network, self._model = self.build(work, made)
         self._named = work.named(self._network.parameters())
         ready = partial(prepared, network=self._network, device=device)
@@ -164,13 +165,14 @@ class DataParallel(Step):
         self._clip = getattr(work.optimizer, "clip", None)
         self._accumulated = flags.accumulation
         self._unaveraged = getattr(self._model, "no_sync", nullcontext)
+        if flags.compile:
+            self._model = self.compiled()
 
     def build(self, work, made):
         """The network, with its start weights, and what computes it on all ranks together."""
         network = work.model(work.flags)
         start(work.named(network.parameters()), work)
-        model = self.spread(network, made)
-        return network, torch.compile(model) if work.flags.compile else model
+        return network, self.spread(network, made)
 
     def spread(self, network, made):
         """The model on this rank's device, such that ranks train it together."""
@@ -179,6 +181,10 @@ class DataParallel(Step):
         if made.place.world_size == 1:
             return network
         return distributed(network, made.device, same=made.flags.accumulation == 1)
+
+    def compiled(self):
+        """The model, compiled."""
+        return torch.compile(self._model)
 
     def without_dropout(self):
         self._network.eval()

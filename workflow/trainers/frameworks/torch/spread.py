@@ -89,6 +89,10 @@ class Spread(DataParallel):
                     held.copy_(torch.from_numpy(work.start_part(name, _index_of(weight))))
         return network, network
 
+    def compiled(self):
+        """The model, whose layers are."""
+        return self._model
+
     def finish(self):
         alike = (self.held(one.detach()) for one in self._named.values() if not _is_divided(one))
         own = digest(one.cpu().numpy() for one in alike)
