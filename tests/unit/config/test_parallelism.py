@@ -166,6 +166,14 @@ def test_layers_that_devices_cannot_share_are_a_cells_reason(
     assert cell.unsupported is None if why is None else cell.unsupported.startswith(why)
 
 
+def test_devices_that_share_a_model_accumulate_no_gradients():
+    able, asked = load_systems()["jax"], ("llama3-8b", "fp32", "cpu")
+    assert able.why_not(*asked, accumulation=2) is None
+    assert able.why_not(*asked, accumulation=2, parallel=["tensor"]) == (
+        "JAX has no gradient accumulation"
+    )
+
+
 def test_variants_that_never_go_together_are_refused():
     with pytest.raises(ReperfError, match="recompute and recompute-some exclude each other"):
         planned(

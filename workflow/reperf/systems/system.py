@@ -440,7 +440,8 @@ class System(Model):
             for kind in parallel or ("data",)
         }
         lacks |= {
-            "gradient accumulation": accumulation > 1 and not self.accumulates,
+            "gradient accumulation": accumulation > 1
+            and not (self.accumulates and {*parallel}.isdisjoint(("shard", "tensor"))),
             "parameter servers": servers and not self.serve,
             f"{precision} training on {device}": computed_in not in trains_in,
             "reader of image folders": read == FOLDER and FOLDER not in can.reads,
