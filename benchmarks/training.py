@@ -55,10 +55,11 @@ class Field(NamedTuple):
 
 RESNETS = ("torchvision", "torchvision-compiled", "timm", "milabench")
 FLAX = ("flax==0.12.12", "optax==0.2.8")
+TRANSFORMERS = ("transformers==5.23.0",)
+OF_LLAMA = Field({"transformers": ("huggingface_llama.py",)}, TRANSFORMERS)
 FIELDS = {
-    ("pytorch", "bert-base"): Field(
-        {"transformers": ("huggingface_bert.py",)}, ("transformers==5.23.0",)
-    ),
+    **{("pytorch", f"llama3-{size}"): OF_LLAMA for size in ("1b", "8b", "70b")},
+    ("pytorch", "bert-base"): Field({"transformers": ("huggingface_bert.py",)}, TRANSFORMERS),
     ("pytorch", "resnet50"): Field(
         {name: ("resnet50_of_others.py", name) for name in RESNETS},
         ("torchvision==0.28.0", "timm==1.0.31"),
@@ -69,7 +70,7 @@ FIELDS = {
     ("jax", "resnet50"): Field({"flax": ("flax_resnet50.py",)}, FLAX),
 }
 NOBODY = Field({}, ())
-BATCH_SIZES = {"bert-base": 4}
+BATCH_SIZES = {"bert-base": 4} | dict.fromkeys(("llama3-1b", "llama3-8b", "llama3-70b"), 1)
 """Of a workload, if none is asked for and it is not 16."""
 
 # Asked of a checkout, whose library knows its own trainers.

@@ -22,3 +22,15 @@ TINY_TRANSFORMER = {
     "intermediate": 256,
     "vocabulary": 500,
 }
+
+TINY_LLAMA = {
+    "context": 32,
+    "layers": 2,
+    "hidden": 128,
+    "heads": 4,
+    "key_heads": 2,
+    "intermediate": 256,
+    "vocabulary": 1000,
+    "stretch": 8,
+    "embeddings": 2,
+}

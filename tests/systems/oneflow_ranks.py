@@ -22,7 +22,19 @@ def main(folder, count, flags):
         import_module(f"trainers.frameworks.oneflow.{name}") for name in ("backend", "inputs")
     )
     backend, (rank, _, world_size) = oneflow.Backend(flags, PLACE), PLACE
-    read = oneflow.Reading(inputs.RecordImages(flags, rank, world_size))
+    nn = import_module("oneflow").nn
+
+    class Reading(nn.Graph):
+        """Each call takes one batch."""
+
+        def __init__(self):
+            super().__init__()
+            self.batches = inputs.RecordImages(flags, rank, world_size)
+
+        def build(self):
+            return self.batches()
+
+    read = Reading()
     given = [[part.to_local().numpy() for part in read()] for _ in range(int(count))]
     images, labels, _ = map(np.stack, zip(*given, strict=True))
     np.savez(Path(folder, f"{rank}.npz"), images=images, labels=labels)

@@ -23,6 +23,7 @@ from trainers.recipes import alexnet as alexnets
 from trainers.recipes import bert as berts
 from trainers.recipes import encoder_decoder as encoder_decoders
 from trainers.recipes import gpt2 as gpts
+from trainers.recipes import llama as llamas
 from trainers.recipes import resnet50 as resnets
 from trainers.recipes import vgg16 as vggs
 
@@ -83,6 +84,19 @@ def gpt2(recipe, flags) -> Model:
 
     decayed = [*map(recipe.decays, recipe.weight_shapes(flags.shape))]
     return Model(weights, decayed, loss)
+
+
+def llama(recipe, flags) -> Model:
+    import huggingface_llama  # noqa: PLC0415
+
+    network, named = huggingface_llama.make_model(flags)
+    tokens, following = map(torch.from_numpy, synthetic_batch(recipe, flags, 0))
+
+    def loss() -> torch.Tensor:
+        logits = network(input_ids=tokens).logits
+        return nn.functional.cross_entropy(logits.flatten(0, 1), following.flatten())
+
+    return Model([*named.values()], [*map(recipe.decays, named)], loss)
 
 
 def transformer(recipe, flags) -> Model:
@@ -219,6 +233,7 @@ MODELS = {
     "alexnet": (alexnet, alexnets),
     "bert-base": (bert, berts),
     "gpt2-124m": (gpt2, gpts),
+    "llama3-8b": (llama, llamas),
     "resnet50": (resnet50, resnets),
     "transformer": (transformer, encoder_decoders),
     "vgg16": (vgg16, vggs),

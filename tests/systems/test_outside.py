@@ -13,6 +13,7 @@ import pytest
 from reperf.builds import LockBuild
 from reperf.systems import ROOT, TRAINERS, load_systems, load_workloads
 
+from tests.helpers.shapes import TINY_LLAMA
 from tests.systems.trainer import losses, recipe_of, small
 
 sys.path.append(str(ROOT / "benchmarks"))
@@ -31,6 +32,8 @@ CASES = {
     "bert-base at its own size": {"shape": {}, "batch_size": 2, "iterations": 2},
     "gpt2-124m": {},
     "gpt2-124m at its own size": {"shape": {"context": 128}, "batch_size": 1, "iterations": 2},
+    "llama3-8b": {},
+    "llama3-8b with tied embeddings": {"shape": TINY_LLAMA | {"embeddings": 1, "stretch": 1}},
     "transformer": {},
     "transformer at its own size": {"shape": {}, "batch_size": 64, "iterations": 2},
 }

@@ -113,22 +113,36 @@ def test_shards_train_what_data_parallel_ranks_do_on_records(trainer_of, records
     assert len(set(said["weight_digests"])) == 2
 
 
+POLICIES = """
+import json, torch
+from trainers.frameworks.torch.sharded import _policy
+models = [torch.nn.Linear(1, 1), torch.nn.BatchNorm1d(1)]
+types = [torch.bfloat16, torch.float32]
+print(json.dumps([str(_policy(model, one).param_dtype) for model in models for one in types]))"""
+
+
+def test_weights_of_shards_travel_in_16_bits_where_no_batch_norm_wants_more(trainer_of):
+    assert trainer_of("fsdp").answer(POLICIES) == ["torch.bfloat16", "None", "None", "None"]
+
+
 @pytest.mark.weekly
-def test_gradients_are_clipped_by_the_norm_of_all_shards(steps_of, trainer_of):
-    of_bert = {"workload": "bert-base", "batch_size": 4}
-    data = trainer_of("pytorch").flags(**of_bert)
-    shards = trainer_of("fsdp").flags(**of_bert, parallel={"shard": 2})
+@pytest.mark.parametrize("workload", ["bert-base", "gpt2-124m"])
+def test_gradients_are_clipped_by_the_norm_of_all_shards(steps_of, trainer_of, workload):
+    of_it = {"workload": workload, "batch_size": 4}
+    data = trainer_of("pytorch").flags(**of_it)
+    shards = trainer_of("fsdp").flags(**of_it, parallel={"shard": 2})
     found = steps_of(
         2,
         {
             "data": data,
             "shards": shards,
             "whole": [*shards, "--shard=1"],
+            "compiled": [*shards, "--compile"],
             "unclipped": [*data, "--no-clip"],
         },
     )
     for rank, wanted in enumerate(found["data"]):
-        for name in ("shards", "whole"):
+        for name in ("shards", "whole", "compiled"):
             assert found[name][rank]["losses"] == pytest.approx(wanted["losses"], abs=1e-5), name
         first, own = (found[f"{name} first"][rank]["losses"] for name in ("data", "shards"))
         assert own == pytest.approx(first, abs=1e-5)

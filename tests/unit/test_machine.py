@@ -9,7 +9,6 @@ from reperf.config import Report, load_report
 from reperf.errors import ReperfError
 from reperf.host import Gpu, Host
 from reperf.plans.run_plan import variables_of
-from reperf.systems import load_systems
 
 from tests.helpers.refusal import refused_in_one_line
 
@@ -272,9 +271,8 @@ def test_devices_share_too_few_cpus_if_the_report_says_so(monkeypatch):
     own, shared, nodes = asked.cells(asked.suites[0])
     assert [cell.runs[0].shared_cpus for cell in (own, shared)] == [None, 2]
     assert nodes.unsupported == "2n1g is too large: this machine has CPUs for 2 devices"
-    system = load_systems()["pytorch"]
-    assert "CORES" not in variables_of(own.runs[0], system)
-    assert variables_of(shared.runs[0], system)["CORES"] == "shared"
+    assert "CORES" not in variables_of(own.runs[0])
+    assert variables_of(shared.runs[0])["CORES"] == "shared"
     # A device of more threads than there are CPUs is still none.
     with pytest.raises(ReperfError, match="threads_per_device: got 3; allowed: up to 2"):
         check(device="cpu", share_cpus=True, threads_per_device=3)

@@ -50,6 +50,7 @@ pytestmark = pytest.mark.usefixtures("drawn_once")
 
 SUMMARY = tables_of("resnet50")[1]
 SYSTEM = "workflow/systems/pytorch/system.yaml"
+TORCHS = "workflow/trainers/frameworks/torch/framework.yaml"
 
 
 def made_by(version: str):
@@ -90,7 +91,7 @@ def test_it_holds_what_the_numbers_came_from(archived):
     names = contents.keys()
     runs = [f"{RUNS}/1n{gpus}g/{repeat}" for gpus in (1, 2) for repeat in (1, 2)]
     assert names >= {f"{run}/{name}" for run in runs for name in ("train.log", "run.json")}
-    assert names >= {"envs/pytorch.txt", "workflow/workloads/resnet50.yaml", SYSTEM}
+    assert names >= {"envs/pytorch.txt", "workflow/workloads/resnet50.yaml", SYSTEM, TORCHS}
     parts = ("train.py", "contract/steplog.py", "recipes/resnet50.py")
     assert names >= {f"workflow/trainers/{part}" for part in parts}
     assert not any("vgg16" in name for name in names)

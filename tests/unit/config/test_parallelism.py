@@ -5,7 +5,9 @@ import json
 import pytest
 from reperf.config import Parallel, load_report
 from reperf.errors import ReperfError
+from reperf.logs.checks import Refused
 from reperf.logs.configured import facts_of_configuration, facts_of_flags
+from reperf.logs.facts import LOG, Facts
 from reperf.measuring.found_logs import facts_of_run
 from reperf.plans.run_plan import trainer_flags
 from reperf.systems import load_systems
@@ -115,6 +117,74 @@ def test_readers_are_counted_and_not_devices(parallel, readers):
 
 
 @pytest.mark.parametrize(
+    ("devices", "parallel", "batch"),
+    [(8, {"tensor": 2}, 16), (8, {"tensor": 2, "shard": 2}, 16), (8, {"shard": 4}, 32)],
+)
+def test_devices_that_share_each_layer_are_one_replica_in_a_log(devices, parallel, batch):
+    """Else a log contradicts itself: its global batch, and its batch on all devices."""
+    said = {"world_size": devices, "batch_size": 4, "pipeline": [], "tensor": None} | parallel
+    facts = Facts().add(LOG, [("world_size", devices), ("global_batch", batch)])
+    facts.add(LOG, facts_of_configuration(said)).settle()
+    assert (facts.get("global_batch"), facts.batch_per_device) == (batch, 4)
+    with pytest.raises(Refused, match="world size of 9 by the log is no multiple of 2"):
+        Facts().add(LOG, [("world_size", 9), ("tensor", 2), ("batch_size", 4)])
+
+
+LLAMA = {"context": 32, "hidden": 128, "heads": 4, "key_heads": 2, "vocabulary": 1000}
+
+
+@pytest.mark.parametrize(
+    ("system", "variants", "parallel", "shape", "why"),
+    [
+        ("fsdp", None, {"shard": 2, "tensor": 2}, {}, None),
+        ("jax", None, {"tensor": 4}, {}, "tensor is 4, key_heads is 2; allowed: what divides key_"),
+        ("fsdp", None, {"tensor": 2}, {"context": 31}, "tensor is 2, context is 31"),
+        ("fsdp", None, {"tensor": 4}, {"heads": 2}, "tensor is 4, heads is 2"),
+        ("fsdp", ["compile", "recompute"], {"shard": 4}, {}, None),
+        (
+            "fsdp",
+            ["compile", "recompute"],
+            {"tensor": 2},
+            {},
+            "recompute and compile exclude each other under tensor-parallel training",
+        ),
+        (
+            "pytorch",
+            None,
+            {"tensor": 2},
+            {},
+            "PyTorch has no tensor-parallel training of llama3-8b",
+        ),
+    ],
+)
+def test_layers_that_devices_cannot_share_are_a_cells_reason(
+    system, variants, parallel, shape, why
+):
+    asked = {"workload": "llama3-8b", "shape": LLAMA | shape, "variants": variants}
+    report = planned(["1n4g"], system=system, parallel=parallel, **asked)
+    (cell,) = report.cells(report.suites[0])
+    assert cell.unsupported is None if why is None else cell.unsupported.startswith(why)
+
+
+def test_devices_that_share_a_model_accumulate_no_gradients():
+    able, asked = load_systems()["jax"], ("llama3-8b", "fp32", "cpu")
+    assert able.why_not(*asked, accumulation=2) is None
+    assert able.why_not(*asked, accumulation=2, parallel=["tensor"]) == (
+        "JAX has no gradient accumulation"
+    )
+
+
+def test_variants_that_never_go_together_are_refused():
+    with pytest.raises(ReperfError, match="recompute and recompute-some exclude each other"):
+        planned(
+            system="fsdp",
+            variants=["recompute", "recompute-some"],
+            parallel={"shard": 8},
+            workload="llama3-8b",
+        )
+
+
+@pytest.mark.parametrize(
     ("entry", "fitting", "other", "why"),
     [
         ({}, 8, 7, "7 record files for the 8 devices of 1n8g"),
@@ -158,8 +228,5 @@ def test_what_no_source_says_is_no_fact():
 
 
 def test_a_variant_that_a_report_printed_and_nobody_can_install_says_why():
-    oneflow = load_systems()["oneflow"]
-    for variant in ("ssp-2", "ssp-2-10"):
-        why = oneflow.why_not("resnet50", "fp32", "cpu", variant)
-        assert why.startswith("SSP was a branch of OneFlow of 2020 and is in no release")
-    assert oneflow.why_not("resnet50", "fp32", "cpu", "ssp-1") is None
+    why = load_systems()["oneflow"].why_not("resnet50", "fp32", "cpu", "ssp")
+    assert why.startswith("SSP was a branch of OneFlow of 2020 and is in no release")

@@ -162,7 +162,6 @@ FLAGS = {
     "device": "cuda",
     "devices_per_node": 2,
     "compile": False,
-    "load_only": None,
     "proof": False,
 }
 """What a trainer of ours says about itself."""
@@ -202,7 +201,6 @@ def test_what_a_log_of_ours_says_is_what_the_suite_says(tmp_path):
         ({"input": "synthetic"}, "input is synthetic by the log, records by the configuration"),
         ({"data": "data/other/tfrecord"}, "data set is other by the log, embedded by the conf"),
         ({"proof": True}, "proof is on by the log, off by the configuration"),
-        ({"load_only": 5.0}, "load_only is 5.0 by the log: it loads batches, and trains on none"),
         ({"framework": "torch 2.13.0"}, "framework is torch by the log, oneflow by the conf"),
         ({"compile": True}, "compile is on by the log, off by the configuration"),
         ({"recipe": "vgg16"}, "recipe is vgg16 by the log, resnet50 by the configuration"),

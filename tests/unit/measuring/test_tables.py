@@ -16,6 +16,7 @@ from reperf.measuring.measure import Measurement
 from reperf.measuring.request import RunResult
 from reperf.measuring.suite_rows import row_of
 from reperf.measuring.summary import summarise
+from reperf.systems import load_workloads
 from reperf.tables import (
     MEASUREMENTS,
     SUMMARY,
@@ -167,11 +168,19 @@ def test_records_say_where_a_cell_was_measured_and_what_it_took(tmp_path):
     assert said == ("a b c", "2026-01-01", "c0ffee", "1:ab x=1")
     assert (cell.load, cell.peak_memory, cell.per_device, cell.step_ms) == (0.5, 9, 50.0, 160.0)
     assert cell.joules_per_sample == 2.0
-    assert math.isnan(cell.flop_utilisation)  # at this shape nobody has counted what a sample costs
+    # 16 samples in 0.16 s on 2 devices are 50 a second on each; what one costs goes by the shape.
+    small = load_workloads()["resnet50"].flops_at({"image_size": 64})
+    assert cell.flop_utilisation == pytest.approx(50 * small / 1e12)
     counted = [one | {"shape": "image_size=224"} for one in rows]
     [cell] = summary(tmp_path, counted).itertuples()
-    # 16 samples in 0.16 s on 2 devices are 50 a second on each.
     assert cell.flop_utilisation == pytest.approx(50 * 24299077632 / 1e12)
+    # Of a batch's places the log counts those that were computed.
+    computed = {"workload": "transformer", "unit": "tokens/s"}
+    computed |= {"also_throughput": 96.0, "also_unit": "places/s"}
+    whole = load_workloads()["transformer"]
+    shape = " ".join(f"{key}={value}" for key, value in whole.default_shape.items())
+    [cell] = summary(tmp_path, [rows[1] | computed | {"shape": shape}]).itertuples()
+    assert cell.flop_utilisation == pytest.approx(48 * whole.flops.sample / 1e12)
     [cell] = summary(tmp_path, [rows[0], rows[1] | {"key": "1:cd x=2"}]).itertuples()
     assert cell.key == ""
 

@@ -10,6 +10,7 @@ from reperf.cli import main
 from reperf.config import load_report
 from reperf.plans import costs
 from reperf.plans.costs import Cost, describe_costs, table_of_costs
+from reperf.plans.memory import estimated_memory
 
 from tests.helpers.run_records import record_of
 from tests.helpers.small_benchmark import ROOT
@@ -178,3 +179,23 @@ def test_it_tells_what_the_call_would_refuse(told):
 def test_a_file_that_is_none_is_one_line(capsys):
     assert main(["estimate", "--configfile", "missing.yaml"]) == 1
     assert capsys.readouterr().err == "reperf: missing.yaml: No such file or directory\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "precision", "expected"),
+    [
+        ({"parallel": {"shard": 8}}, "bf16", 70.6e9),
+        ({"parallel": {"shard": 8}, "variants": "recompute"}, "bf16", 30.1e9),
+        ({"parallel": {"shard": 4, "tensor": 2}}, "bf16", 43.3e9),
+        ({"parallel": {"shard": 8}, "variants": "recompute"}, "fp32", 35.7e9),
+    ],
+)
+def test_it_estimates_the_memory_of_what_devices_share(entry, precision, expected):
+    """16 bytes a parameter over all devices; features over those that share layers."""
+    suite = {"name": "llama", "workload": "llama3-8b", "precision": precision, "batch_size": 1}
+    suite |= {"topologies": ["1n8g"], "input": "synthetic", "systems": [{"system": "fsdp"} | entry]}
+    report = load_report({"device": "cpu", "suites": [suite]})
+    run = report.runs(report.suites[0])[0]
+    assert estimated_memory(run) == pytest.approx(expected, rel=0.02)
+    assert any(line.startswith("memory of a device in llama") for line in describe_costs(report))
+    assert estimated_memory(run.model_copy(update={"workload": "resnet50", "shape": {}})) is None

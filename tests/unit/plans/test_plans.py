@@ -265,6 +265,7 @@ TRAINERS = {
 }
 """What is edited -> which runs stand on it."""
 SYSTEM = "workflow/systems/pytorch/system.yaml"
+TORCHS = "workflow/trainers/frameworks/torch/framework.yaml"
 COMPILE = "compile: {about: torch.compile, flags: [--compile]"
 
 
@@ -290,9 +291,8 @@ def test_a_new_workload_and_a_new_system_change_no_plan(changed_by):
         *((f"workflow/trainers/{name}", "\nEDITED = 1\n", runs) for name, runs in TRAINERS.items()),
         ("envs/pytorch.txt", "\n", of("pytorch")),
         ("envs/mxnet.txt", "more==1.0\n", of("mxnet")),
-        (SYSTEM, ("- -m\n", "- -O\n  - -m\n"), of("pytorch")),
-        (SYSTEM, (COMPILE, COMPILE[:-1] + ", --unpadded]"), {"alexnet pytorch+compile"}),
-        (SYSTEM, (COMPILE, COMPILE + ", environment: {A: b}"), {"alexnet pytorch+compile"}),
+        (TORCHS, ("- -m\n", "- -O\n  - -m\n"), of(TORCH)),
+        (TORCHS, (COMPILE, COMPILE[:-1] + ", --unpadded]"), {"alexnet pytorch+compile"}),
     ],
 )
 def test_an_edit_changes_the_plans_of_the_runs_that_stand_on_it(changed_by, file, change, runs):

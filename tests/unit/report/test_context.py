@@ -44,6 +44,13 @@ def test_machines_times_and_commits_come_from_the_records(context):
     assert context.commits == [COMMIT, f"{COMMIT}+"]
 
 
+def test_a_system_that_may_take_several_optimizers_says_which_one_it_took(big_benchmark):
+    taken = {"settings": {"optimizer": "apex.optimizers.FusedSGD"}}
+    records = [record.model_copy(update=taken) for record in big_benchmark.records[:1]]
+    (setup,) = big_benchmark.but(records=records).context.setups
+    assert setup.framework.endswith(", apex.optimizers")
+
+
 def test_a_cell_stands_beside_the_published_one_of_the_same_batch_size(context):
     fp32, amp = context.suites
     published = {

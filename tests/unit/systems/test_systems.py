@@ -77,11 +77,11 @@ def test_the_page_of_systems_names_each_with_its_variants(system: System):
 
 @each_system
 def test_each_variant_changes_what_a_workload_trains(system: System):
-    changes = [(one.flags, *one.environment.items()) for one in system.variants.values()]
-    assert all(changes.count(one) == 1 for one in changes if one != ((),))
+    changes = [one.flags for one in system.variants.values()]
+    assert all(changes.count(one) == 1 for one in changes if one)
     for name, variant in system.variants.items():
         able = [can for can in system.workloads.values() if name in can.variants]
-        idle = not (variant.flags or variant.environment or variant.unsupported)
+        idle = not (variant.flags or variant.unsupported)
         assert able
         assert not (idle and any(can.model or can.precisions for can in able))
 
@@ -195,6 +195,23 @@ def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path
     assert [one.flags for one in system.varied("quick+fused")] == [("--quick",), ("--fused",)]
 
 
+def test_what_a_framework_says_holds_for_its_systems_unless_they_say_otherwise(folder: Path):
+    frameworks = folder.parent / "trainers" / "frameworks"
+    (frameworks / "t").mkdir(parents=True)
+    shared = "variants: {a: {about: x, flags: [-x]}, b: {about: x, flags: [-y]}}"
+    (frameworks / "framework.yaml").write_text(shared)
+    (frameworks / "t" / "framework.yaml").write_text("launch: [-m, theirs]")
+    own = "variants: {a: {about: x, flags: [-z]}}"
+    system = load_from(folder, described("resnet50: {variants: [a]}", own))
+    assert system.launch == ("-m", "theirs")
+    assert {name: one.flags for name, one in system.variants.items()} == {"a": ("-z",)}
+    assert [file.parent.name for file in system.files] == ["mine", "t", "frameworks"]
+    forget()
+    (frameworks / "framework.yaml").write_text(shared.replace("about: x, ", ""))
+    with refused_in_one_line(f"{frameworks}/framework.yaml: variants.a.about: is missing"):
+        load_systems()
+
+
 A_LISTED = "resnet50: {variants: [a]}"
 
 
@@ -205,6 +222,12 @@ A_LISTED = "resnet50: {variants: [a]}"
         (
             described(A_LISTED, "variants: {a: {about: x, flags: [-x], excludes: [b]}}"),
             "variants.a.excludes: got 'b'; allowed: none",
+        ),
+        (
+            described(
+                A_LISTED, "variants: {a: {about: x, flags: [-x], excludes_under: {tensor: [b]}}}"
+            ),
+            "variants.a.excludes_under.tensor: got 'b'; allowed: none",
         ),
         (described("bert: {}"), f"workloads: got 'bert'; allowed: {', '.join(load_workloads())}"),
         (described(A_LISTED), "workloads.resnet50.variants: got 'a'; allowed: none"),

@@ -30,14 +30,54 @@ def load_from(folder: Path, text: str) -> dict[str, Workload]:
 
 
 @pytest.mark.parametrize("workload", load_workloads().values(), ids=lambda workload: workload.id)
-def test_a_number_of_parameters_that_the_recipe_does_not_make_is_refused(workload: Workload):
+def test_numbers_of_parameters_and_operations_that_the_recipe_does_not_make_are_refused(
+    workload: Workload,
+):
     assert workload.shape_of({}) == workload.default_shape
-    wrong = Workload(**workload.model_dump() | {"parameters": workload.parameters + 1})
-    with refused_in_one_line(
-        f"{wrong.file}: parameters: got {wrong.parameters}; allowed: {workload.parameters}, as "
-        f"many as {workload.recipe_file.name} makes at the default shape"
-    ):
-        wrong.shape_of({})
+    written, has = workload.model_dump(), workload.parameters
+    wrong = {"parameters": (has, written | {"parameters": has + 1})}
+    if workload.flops:
+        more = written["flops"] | {"sample": workload.flops.sample + 1}
+        wrong["flops.sample"] = int(workload.flops.sample), written | {"flops": more}
+    for key, (right, values) in wrong.items():
+        with refused_in_one_line(
+            f"{workload.file}: {key}: got {right + 1}; allowed: {right}, as many as "
+            f"{workload.recipe_file.name} makes at the default shape"
+        ):
+            Workload(**values).shape_of({})
+
+
+def test_a_small_shape_costs_less_by_the_recipes_formula():
+    gpt2 = load_workloads()["gpt2-124m"]
+    assert gpt2.flops_at(gpt2.default_shape) == 816_962_863_104
+    layer = 6 * 1024 * (12 * 768**2 + 1024 * 768)  # the causal half of attention behind it
+    fewer = gpt2.default_shape | {"layers": 11}
+    assert gpt2.flops_at(fewer) == 816_962_863_104 - layer
+    assert load_workloads()["word2vec"].flops_at({}) is None
+
+
+@pytest.mark.parametrize(
+    ("workload", "shape", "count"),
+    [
+        ("gpt2-124m", {}, 816_962_863_104),
+        ("llama3-1b", {}, 73_933_567_033_344),
+        ("llama3-8b", {}, 421_645_529_382_912),
+        ("llama3-70b", {}, 3_680_031_058_427_904),
+        (
+            "bert-base",
+            {"layers": 24, "hidden": 1024, "heads": 16, "intermediate": 4096},
+            240642748416,
+        ),
+    ],
+)
+def test_the_operations_of_a_shape_are_its_recipes(workload, shape, count):
+    """BERT-large's were counted by torch, GPT-2's too, with attention whole."""
+    known = load_workloads()[workload]
+    assert known.flops_at(known.shape_of(shape)) == count
+    if known.flops and not shape:
+        wrong = Workload(**known.model_dump() | {"flops": known.flops.model_dump() | {"sample": 1}})
+        with refused_in_one_line(f"{wrong.file}: flops.sample: got 1; allowed: {count}, as"):
+            wrong.shape_of({})
 
 
 def test_a_small_shape_has_its_own_count():

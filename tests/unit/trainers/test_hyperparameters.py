@@ -14,7 +14,13 @@ import pytest
 from trainers import recipes
 from trainers.contract.recipe import AdamW, Sgd, dropout_of, optimizer_of
 
-from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
+from tests.helpers.shapes import (
+    TINY_BERT,
+    TINY_GPT2,
+    TINY_LLAMA,
+    TINY_TRANSFORMER,
+    TINY_WORD2VEC,
+)
 
 OPTIMIZERS = {
     # DeepLearningExamples, ResNet-50 v1.5, as DLPerf runs it in MXNet and TensorFlow 1:
@@ -28,6 +34,8 @@ OPTIMIZERS = {
     "bert": AdamW(beta1=0.9, beta2=0.999, epsilon=1e-6, weight_decay=0.01, clip=1.0),
     # nanoGPT, train.py; epsilon: that of torch.optim.AdamW.
     "gpt2": AdamW(beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip=1.0),
+    # torchtitan, models/llama3 and components/optimizer.py: as GPT-2's in nanoGPT.
+    "llama": AdamW(beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip=1.0),
     # Vaswani et al. (2017), 5.3.
     "encoder_decoder": AdamW(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0, clip=None),
     # word2vec.c.
@@ -44,35 +52,33 @@ RATES = {  # global batch -> learning rate, from the first iteration to the last
     "bert": {1: 1e-4, 32: 1e-4, 4096: 1e-4},  # A.2; DLPerf's scripts have it, too
     # Ours: nanoGPT's 6e-4 and the Transformer's rates are reached by way of a warm-up.
     "gpt2": {1: 1e-4, 4096: 1e-4},
+    "llama": {1: 1e-4, 4096: 1e-4},
     "encoder_decoder": {1: 1e-4, 65536: 1e-4},
     "word2vec": {1: 0.04, 100: 4.0, 10_000: 400.0},  # ours; word2vec.c begins at 0.025 a pair
     "ctr": {1: 0.1, 100_000: 0.1},  # ours
 }
 
-# DLPerf's scripts for TensorFlow 1: --use_static_loss_scaling --loss_scale=128; ours in all others.
-SCALE = {"STATIC_LOSS_SCALE": 128.0}
 # google-research/bert, modeling.py; GPT-2's model.py has the same deviation.
 DEVIATION, MASKED = {"DEVIATION": 0.02}, {"MASKED": -10000.0}
 OTHERS = {
-    "resnet50": SCALE
-    | {
+    "resnet50": {
         "LABEL_SMOOTHING": 0.1,  # DeepLearningExamples, OneFlow and Paddle
         "BATCH_NORM_EPSILON": 1e-5,  # torchvision's, by torch.nn.BatchNorm2d
         "BATCH_NORM_MOMENTUM": 0.9,  # likewise, where it is called 0.1
     },
-    "vgg16": SCALE | {"DROPOUT": 0.5},  # 3.1
-    "alexnet": SCALE | {"DROPOUT": 0.5},  # Krizhevsky et al. (2012), 4.2
-    "bert": SCALE
-    | MASKED
+    "vgg16": {"DROPOUT": 0.5},  # 3.1
+    "alexnet": {"DROPOUT": 0.5},  # Krizhevsky et al. (2012), 4.2
+    "bert": MASKED
     | {
         "DROPOUT": 0.1,  # A.2
         "NORM_EPSILON": 1e-12,  # modeling.py, by tf.contrib.layers.layer_norm
         "PREDICTIONS_EPSILON": 1e-5,  # run_pretraining.py
         "MASKED_SHARE": 0.15,  # 3.1
     },
-    "gpt2": SCALE | DEVIATION | {"NORM_EPSILON": 1e-5},  # openai/gpt-2, model.py
-    "encoder_decoder": SCALE
-    | DEVIATION
+    "gpt2": DEVIATION | {"NORM_EPSILON": 1e-5},  # openai/gpt-2, model.py
+    # meta-llama/llama-models, models/llama3/args.py and model.py; they stretch from 8,192 tokens.
+    "llama": DEVIATION | {"NORM_EPSILON": 1e-5, "THETA": 500000.0, "SLOW": 1.0, "FAST": 4.0},
+    "encoder_decoder": DEVIATION
     | MASKED
     | {
         "DROPOUT": 0.1,  # 5.4
@@ -80,8 +86,8 @@ OTHERS = {
         "NORM_EPSILON": 1e-5,  # Paddle's layer_norm, in FleetX's Transformer
         "SLOWEST": 1e4,  # 3.5
     },
-    "word2vec": SCALE | {"RATE_OF_PAIR": 0.04},  # as above
-    "ctr": SCALE,
+    "word2vec": {"RATE_OF_PAIR": 0.04},  # as above
+    "ctr": {},
 }
 
 IMAGES, CLICKS = {"image_size": 64}, {"rows": 26, "embedding": 2, "hidden": 4}
@@ -92,6 +98,7 @@ DECAYED = {  # a shape, and whether a weight of a name and a size decays
     # Neither biases nor layer norms: optimization.py, and nanoGPT's model.py.
     "bert": (TINY_BERT, lambda name, size: len(size) == 2),
     "gpt2": (TINY_GPT2, lambda name, size: len(size) == 2),
+    "llama": (TINY_LLAMA, lambda name, size: len(size) == 2),
     "encoder_decoder": (TINY_TRANSFORMER, lambda name, size: len(size) == 2),
     # Servers see of a table only the rows that a batch has used.
     "word2vec": (TINY_WORD2VEC, lambda name, size: False),

@@ -12,7 +12,13 @@ from trainers.contract import weights
 from trainers.contract.driver import Work
 from trainers.recipes import alexnet, resnet50, vgg16
 
-from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_TRANSFORMER, TINY_WORD2VEC
+from tests.helpers.shapes import (
+    TINY_BERT,
+    TINY_GPT2,
+    TINY_LLAMA,
+    TINY_TRANSFORMER,
+    TINY_WORD2VEC,
+)
 
 BUILT = {
     workload.recipe_file.stem: workload
@@ -25,6 +31,7 @@ SMALL = {
 } | {
     "bert": TINY_BERT,
     "gpt2": TINY_GPT2,
+    "llama": TINY_LLAMA,
     "word2vec": TINY_WORD2VEC,
     "encoder_decoder": TINY_TRANSFORMER,
 }
@@ -38,6 +45,7 @@ DIGESTS = {
     "bert": ("6c5dabedab9c9adf", "85e6553d83c98b35"),
     "ctr": ("aa9a486090bd754e", "cdc11c78f474f81c"),
     "gpt2": ("a45e6b6f35050124", "f4a17f292257fb7c"),
+    "llama": ("4057444037248506", "f4a17f292257fb7c"),
     "word2vec": ("9c274f9c8f7cab58", "d1837efb6b3339b6"),
     "encoder_decoder": ("4f0fbea7a6f77a6a", "b1df84a6dd9d20f0"),
 }

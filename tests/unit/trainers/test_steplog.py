@@ -13,7 +13,7 @@ from reperf.systems.system import TRAINERS
 from trainers.contract import steplog
 from trainers.contract.flags import parse_flags
 from trainers.contract.precision import DYNAMIC, Precision, precision_of
-from trainers.contract.process import gpus_of_node, is_amd_with_avx2, keep_to_own_cores
+from trainers.contract.process import gpus_of_node, keep_to_own_cores, processor
 from trainers.recipes import resnet50
 
 FLAGS = (
@@ -106,20 +106,11 @@ def test_a_nodes_gpus_are_those_of_its_driver(tmp_path: Path):
     assert gpus_of_node(tmp_path) == 2
 
 
-@pytest.mark.parametrize(
-    ("maker", "flags", "expected"),
-    [
-        ("AuthenticAMD", "fpu avx avx2", True),
-        ("AuthenticAMD", "fpu avx", False),
-        ("GenuineIntel", "fpu avx avx2", False),
-    ],
-)
-def test_processors_of_amd_are_told_by_what_the_kernel_says(tmp_path, maker, flags, expected):
-    assert not is_amd_with_avx2(tmp_path)
+def test_a_processor_is_what_the_kernel_says_of_it(tmp_path):
+    assert not processor(tmp_path)
     (tmp_path / "proc").mkdir()
-    said = f"vendor_id\t: {maker}\nflags\t\t: {flags}\n"
-    (tmp_path / "proc/cpuinfo").write_text(said)
-    assert is_amd_with_avx2(tmp_path) is expected
+    (tmp_path / "proc/cpuinfo").write_text("vendor_id\t: AuthenticAMD\nflags\t\t: fpu avx avx2\n")
+    assert processor(tmp_path) >= {"AuthenticAMD", "fpu", "avx2"}
 
 
 @pytest.mark.parametrize(
@@ -140,7 +131,7 @@ def test_amp_is_float16_with_a_fixed_loss_scale_on_a_gpu_and_bfloat16_on_a_cpu(
     flags: str, precision: Precision
 ):
     computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
-    found = precision_of(resnet50, flags_of(flags), computes)
+    found = precision_of(flags_of(flags), computes)
     assert found == precision
     assert found.dtype == precision.compute.replace("tf32", "float32")
 
@@ -156,7 +147,7 @@ def test_amp_is_float16_with_a_fixed_loss_scale_on_a_gpu_and_bfloat16_on_a_cpu(
 )
 def test_a_precision_that_the_framework_lacks_is_refused(flags: str, said: str):
     with pytest.raises(steplog.Refused, match=said):
-        precision_of(resnet50, flags_of(flags), {"cuda": ("float16",)})
+        precision_of(flags_of(flags), {"cuda": ("float16",)})
 
 
 @pytest.mark.parametrize(

@@ -397,6 +397,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
         """Why an entry cannot train on a topology, or on any; None if it can."""
         build, parallel = self._build_of(suite, entry), entry.parallel
         hardware = self.hardware_of(suite)
+        why_undivided = load_workloads()[suite.workload].why_undivided
         size = entry.batch_size or suite.batch_size
         why = load_systems()[entry.system].why_not(
             suite.workload,
@@ -415,6 +416,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
         return (
             why
             or (parallel and topology and parallel.why_not_on(prod(topology_shape(topology))))
+            or (parallel and why_undivided(suite.shape, parallel.shard, parallel.tensor))
             # Of an entry's own build it is known where a run starts.
             or (None if entry.own_build else hardware.unfit.get(entry.system, {}).get(build))
             or hardware.lacking.get(entry.system, {}).get(suite.precision)

@@ -71,8 +71,6 @@ def facts_of_configuration(values: Mapping[str, Any]) -> Iterator[Fact]:
         yield "together", _switched_to(values["together"])
     if values.get("together") is True:
         yield "replicas", 1  # each rank is measured for itself
-    if values.get("load_only") is not None:
-        yield "load_only", str(values["load_only"])
 
 
 def _facts_of_parallel(values: Mapping[str, Any]) -> Iterator[Fact]:
@@ -85,6 +83,8 @@ def _facts_of_parallel(values: Mapping[str, Any]) -> Iterator[Fact]:
     yield "parallel", ", ".join(words) or DATA_PARALLEL
     if stages and is_count(stages[0]):
         yield "replicas", stages[0]
+    if is_count(values.get("tensor")):
+        yield "tensor", values["tensor"]
 
 
 def _switched_to(value: object) -> bool | str:

@@ -11,10 +11,10 @@ from reperf.values import TOPOLOGY
 
 FactName = Literal[
     "workload", "recipe", "parameters", "precision", "batch_size", "node_batch", "update_batch",
-    "accumulation", "nodes", "devices_per_node", "world_size", "replicas",
+    "accumulation", "nodes", "devices_per_node", "world_size", "replicas", "tensor",
     "parallel", "global_batch", "epoch_samples", "epoch_trained", "sample_tokens",
     "step_tokens", "samples_per_token", "platform", "iterations", "print_every", "system", "framework",
-    "variant", "device", "input", "data_set", "together", "forward_only", "load_only", "proof",
+    "variant", "device", "input", "data_set", "together", "forward_only", "proof",
     "run_start", "run_stop", "run_span", "hosts", "start_loss", "unconfigured",
     "sample", "token", "epoch_batches",  # what a step may be, beside other facts; nobody gives these
 ]  # fmt: skip
@@ -36,6 +36,7 @@ NAMES = {
     "accumulation": "gradient accumulation",
     "nodes": "number of nodes",
     "replicas": "number of replicas",
+    "tensor": "number of devices that share each layer",
     "parallel": "parallelism",
     "epoch_samples": "number of samples in an epoch",
     "epoch_trained": "number of samples trained in an epoch",
@@ -47,7 +48,6 @@ NAMES = {
     "run_stop": "end of the run",
     "run_span": "run's start and end",
     "start_loss": "first batch's loss without dropout",
-    "load_only": "seconds of loading alone",
 }
 """The display names of facts, where these are not the name itself."""
 
@@ -149,12 +149,6 @@ class Facts:
         for name, (old, new) in self._disputed.items():
             option = f"; {_OPTIONS[name]} says which is right" if name in _OPTIONS else ""
             raise Refused("contradiction", _contradiction(name, old, new) + option)
-        if seconds := self._known.get("load_only"):
-            raise Refused(
-                "no-training",
-                f"load_only is {seconds.value} by {seconds.teller}: it loads batches, and trains on "
-                "none",
-            )
         batch, batches = self._known.get("global_batch"), self.get("accumulation")
         if not self._accumulates or batch is None:
             return
@@ -183,7 +177,7 @@ class Facts:
         """
         if (batch := self.get("batch_size")) is not None:
             return batch
-        replicas = self.get("replicas") or self.get("world_size")
+        replicas = self.get("replicas") or ((known := self._by_devices()) and known.value)
         batches = self.get("accumulation") or (None if self._accumulates else 1)
         if (whole := self.get("global_batch")) is None or not replicas or not batches:
             return None
@@ -283,12 +277,11 @@ class Facts:
     def _multiply(self, name: FactName, factors: tuple[FactName, ...]) -> None:
         """Derive a product, if all factors are known.
 
-        Unless a source says otherwise, each device holds a replica, and accumulation is 1 if the
-        log's format has none.
+        Unless a source says otherwise, accumulation is 1 if the log's format has none.
         """
         known: list[Known | None] = [self._known.get(factor) for factor in factors]
         if "replicas" in factors and known[0] is None:
-            known[0] = self._known.get("world_size")
+            known[0] = self._by_devices()
         if "accumulation" in factors and known[-1] is None and not self._accumulates:
             known.pop()
         all_known = [factor for factor in known if factor is not None]
@@ -296,6 +289,24 @@ class Facts:
             return
         tellers = " and ".join(dict.fromkeys(factor.teller for factor in all_known))
         self._put(name, Known(prod(factor.value for factor in all_known), tellers))
+
+    def _by_devices(self) -> Known | None:
+        """How many replicas devices hold: each has one, unless several share each layer.
+
+        Raises:
+            Refused: these are no whole number of groups.
+        """
+        world, tensor = self._known.get("world_size"), self._known.get("tensor")
+        if world is None or tensor is None:
+            return world
+        if world.value % tensor.value:
+            raise Refused(
+                "contradiction",
+                f"the world size of {world.value} by {world.teller} is no multiple of "
+                f"{tensor.value}, the {called('tensor')} by {tensor.teller}",
+            )
+        tellers = " and ".join(dict.fromkeys((world.teller, tensor.teller)))
+        return Known(world.value // tensor.value, tellers)
 
 
 def _agree(name: str, one: Any, other: Any) -> bool:  # noqa: ANN401 - values of facts

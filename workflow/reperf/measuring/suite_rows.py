@@ -321,7 +321,8 @@ def _also(suite: Suite, measured: Measurement) -> tuple[float | None, str]:
     """What the workload counts besides what the suite does, if the log counts it, per second."""
     units = load_workloads()[suite.workload].units
     for unit in units:
-        count = measured.counted.get(ANY if unit == units[0] else unit)
+        # Of samples that a batch may leave empty, such as places, a log counts those that are not.
+        count = measured.counted.get(unit, measured.counted.get(ANY) if unit == units[0] else None)
         if unit != suite.unit and count is not None and measured.seconds:
             return count / measured.seconds, per_second(unit)
     return None, ""

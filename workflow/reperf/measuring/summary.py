@@ -161,7 +161,10 @@ def _rates(good: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
         each = samples / devices / good["global_batch"].astype(float)
         iterations = iterations.mask(together, each)
     of_sample = load_workloads()[row["workload"]].flops_at(read_shape(row["shape"]))
-    used = samples / good["seconds"] / good["matrix_rate"] * ((of_sample or nan) / devices)
+    rate = samples / good["seconds"]
+    of_samples = good["also_unit"] == unit_of(row["workload"])
+    rate = good["also_throughput"].astype(float).where(of_samples, rate)
+    used = rate / good["matrix_rate"] * ((of_sample or nan) / devices)
     # A device that shares CPUs has no rate of its own.
     alone = not _shares(row)
     return {

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from reperf.builds import ImageBuild, LockBuild, SiteBuild, build_of, why_build
 from reperf.config import Report, Run, topology_shape
 from reperf.files import sha256
+from reperf.plans.memory import estimated_memory
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import ITERATIONS, TIME_LIMITS, RunPlan
 from reperf.plans.typical_times import TypicalTimes
@@ -77,6 +78,7 @@ def describe_costs(report: Report) -> Iterator[str]:
     trained = [plan.run for plan in (*to_come, *searches)]
     yield from _downloads(trained)
     yield from _room(report, trained)
+    yield from _memory(trained)
     yield from _shared(report)
     yield from _unsupported(report)
 
@@ -268,6 +270,17 @@ def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
         yield f"memory: up to {most} of a node, {gibibytes(report.memory_limit)} a process"
     elif report.cluster and report.cluster.memory_mb:
         yield f"memory: {gibibytes(report.cluster.memory_mb * 2**20)} of each node"
+
+
+def _memory(runs: Iterable[Run]) -> Iterator[str]:
+    """What runs need of a device, by suites, where their recipes say it."""
+    entries: dict[str, dict[str, int]] = defaultdict(dict)
+    for run in runs:
+        if needed := estimated_memory(run):
+            entries[run.suite][run.entry] = needed
+    for suite, sizes in entries.items():
+        listed = ", ".join(f"{entry} {gibibytes(size)}" for entry, size in sizes.items())
+        yield f"memory of a device in {suite}, estimated: {listed}"
 
 
 def _shared(report: Report) -> Iterator[str]:

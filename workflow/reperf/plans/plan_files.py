@@ -125,7 +125,7 @@ class SuitePlan(Plan):
     def descriptions(self) -> list[str]:
         """The files that say what the suite's workload and its systems are."""
         systems = load_systems()
-        described = {systems[entry.system].file for entry in self.suite.entries}
+        described = {file for entry in self.suite.entries for file in systems[entry.system].files}
         return seen_from_here([load_workloads()[self.suite.workload].file, *sorted(described)])
 
 
@@ -145,7 +145,7 @@ def training_files(runs: list[Run]) -> dict[str, Path]:
     files = set()
     for build, workload in {(build_of(run), run.workload) for run in runs}:
         trained = build.system
-        described = (system.file for system in (trained, trained.host))
+        described = (file for system in (trained, trained.host) for file in system.files)
         files |= {*trained.code(workload), *described, *build.recipe}
         files.add(load_workloads()[workload].file)
     return {_archived(file): file for file in files}

@@ -134,7 +134,7 @@ def plan_run(
         program=(program, *flags),
         serve=system.serve,
         server=(server, *flags) if system.serve else (),
-        variables=variables_of(run, system),
+        variables=variables_of(run),
         trainer=system.code_digest(run.workload),
         cluster=dict(cluster) if cluster else None,
         data=data,
@@ -218,13 +218,11 @@ def trainer_flags(run: Run, system: System) -> list[str]:
     return words + [flag for variant in system.varied(run.variant) for flag in variant.flags]
 
 
-def variables_of(run: Run, system: System) -> dict[str, str]:
+def variables_of(run: Run) -> dict[str, str]:
     """The environment variables that decide a run, wherever it starts."""
     given = {"PYTHONUNBUFFERED": "1", **dict.fromkeys(THREADS, str(run.threads))}
     if run.shared_cpus:
         given["CORES"] = "shared"
-    for variant in system.varied(run.variant):
-        given |= variant.environment
     if run.device == "cuda":
         given |= dict.fromkeys(TF32, "1" if run.precision == "tf32" else "0")
     return dict(sorted(given.items()))  # their order decides nothing

@@ -544,7 +544,7 @@ class Context:
         return _distinct(
             Setup(
                 ", ".join(filter(None, (system_title(record.run.system), record.run.label))),
-                _framework(record.run.system, record.environment),
+                _framework(record.run.system, record.environment) + _optimizer(record),
                 record.environment,
             )
             for record in self.records
@@ -700,6 +700,12 @@ def _framework(system: str, environment: Environment) -> str:
     """The framework and its version, such as "torch 2.13.0"."""
     known = load_systems().get(system)
     return f"{known.framework if known else system} {environment.framework or ''}".strip()
+
+
+def _optimizer(record: RunRecord) -> str:
+    """Where its optimizer came from, such as ", apex.optimizers", if a system may take several."""
+    module = str(record.settings.get("optimizer", "")).rpartition(".")[0]
+    return f", {module}" if module else ""
 
 
 def _distinct(items: Iterable[Item]) -> list[Item]:

@@ -6,7 +6,7 @@ it trains. No rule and no library module names a system.
 
 from collections.abc import Collection, Sequence
 from functools import cache, cached_property
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
@@ -105,7 +105,6 @@ class Variant(Model):
 
     about: str
     flags: tuple[str, ...] = ()
-    environment: dict[str, str] = Field({})
     devices: tuple[Device, ...] = Field(("cpu", "cuda"), description="on which it is available")
     precisions: tuple[Precision, ...] = Field(
         get_args(Precision), description="in which it changes something; left out: all"
@@ -119,6 +118,9 @@ class Variant(Model):
     )
     excludes: tuple[str, ...] = Field(
         (), description="variants that do not go with it; named by one of the two"
+    )
+    excludes_under: dict[Parallelism, tuple[str, ...]] = Field(
+        {}, description="likewise, where devices share the training like that"
     )
     pipelines: Pipelines | None = Field(
         None, description="by which it can train; left out: as the system"
@@ -193,6 +195,15 @@ class Image(Needs):
         return f"{self.image}:{self.tag}" + (f"@{self.digest}" if self.digest else "")
 
 
+class Shared(Model):
+    """What systems have in common if they do not say otherwise: a framework.yaml."""
+
+    launch: tuple[str, ...] = ()
+    variants: dict[Name, Variant] = Field(
+        {}, description="of a system, those that its workloads name"
+    )
+
+
 class System(Model):
     """One implementation under test: its system.yaml."""
 
@@ -253,10 +264,14 @@ class System(Model):
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
         for name, variant in self.variants.items():
-            for other in variant.excludes:
-                if other not in self.variants or other == name:
-                    allowed = ", ".join(each for each in self.variants if each != name) or "none"
-                    raise ValueError(f"variants.{name}.excludes: got {other!r}; allowed: {allowed}")
+            under = {f"excludes_under.{k}": v for k, v in variant.excludes_under.items()}
+            for key, others in {"excludes": variant.excludes, **under}.items():
+                for other in others:
+                    if other not in self.variants or other == name:
+                        allowed = ", ".join(each for each in self.variants if each != name)
+                        raise ValueError(
+                            f"variants.{name}.{key}: got {other!r}; allowed: {allowed or 'none'}"
+                        )
         for workload, can in self.workloads.items():
             if workload not in load_workloads():
                 raise ValueError(
@@ -280,9 +295,9 @@ class System(Model):
         return ENVIRONMENTS
 
     @property
-    def file(self) -> Path:
+    def files(self) -> list[Path]:
         """Where it is described."""
-        return self.folder / "system.yaml"
+        return [self.folder / "system.yaml", *_shared_files(self.framework)]
 
     def trainer(self, workload: str) -> Path:
         """The program that trains a workload: the system's own, or the one of all systems."""
@@ -425,14 +440,21 @@ class System(Model):
             for kind in parallel or ("data",)
         }
         lacks |= {
-            "gradient accumulation": accumulation > 1 and not self.accumulates,
+            "gradient accumulation": accumulation > 1
+            and not (self.accumulates and {*parallel}.isdisjoint(("shard", "tensor"))),
             "parameter servers": servers and not self.serve,
             f"{precision} training on {device}": computed_in not in trains_in,
             "reader of image folders": read == FOLDER and FOLDER not in can.reads,
         } | {f"{name} on {device}": device not in self.variants[name].devices for name in named}
         if lacking := next((what for what, is_so in lacks.items() if is_so), None):
             return f"{self.title} has no {lacking}"
-        if reason := next(filter(None, (self.variants[name].unsupported for name in named)), None):
+        reasons = [self.variants[name].unsupported for name in named]
+        reasons += [
+            f"{name} and {other} exclude each other under {kind}-parallel training"
+            for name, other, kind in product(named, named, parallel)
+            if other in self.variants[name].excludes_under.get(kind, ())
+        ]
+        if reason := next(filter(None, reasons), None):
             return reason
         if pipeline and (
             reason := self._why_no_pipeline(workload, named, pipeline, micro_batches, batch_size)
@@ -492,7 +514,29 @@ def _read(path: Path) -> System:
     described = read_written(path)
     if isinstance(described, dict):
         described["id"] = path.parent.name
+        for file in _shared_files(str(described.get("framework"))):
+            _take_over(checked(Shared, read_written(file), file), described)
     return checked(System, described, path)
+
+
+def _shared_files(framework: str) -> list[Path]:
+    """What says what systems of a framework have in common, and then those of all frameworks."""
+    folder = TRAINERS / "frameworks"
+    files = [folder / framework / "framework.yaml", folder / "framework.yaml"]
+    return [file for file in files if file.exists()]
+
+
+def _take_over(shared: Shared, described: dict[str, Any]) -> None:
+    """Add what a system.yaml, which may hold anything, does not say itself."""
+    if shared.launch:
+        described.setdefault("launch", shared.launch)
+    own, workloads = described.setdefault("variants", {}), described.get("workloads")
+    if not isinstance(own, dict) or not isinstance(workloads, dict):
+        return
+    able = [can.get("variants") or () for can in workloads.values() if isinstance(can, dict)]
+    for name, variant in shared.variants.items():
+        if any(name in names for names in able):
+            own.setdefault(name, variant)
 
 
 @cache

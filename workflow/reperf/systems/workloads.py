@@ -175,8 +175,20 @@ class Workload(Model):
         return contract.parameters(self.numbers, shape)
 
     def flops_at(self, shape: Shape) -> float | None:
-        """Floating-point operations to train on a sample; None where nobody has counted them."""
-        return self.flops.sample if self.flops and shape == self.default_shape else None
+        """Floating-point operations to train on a sample, by the recipe's formula if it has one.
+
+        None where nobody has counted them.
+        """
+        if self.flops is None or shape == self.default_shape:
+            return self.flops.sample if self.flops else None
+        of_recipe = getattr(self.numbers, "flops", None) if self.recipe_file.exists() else None
+        return of_recipe(shape) if of_recipe else None
+
+    def why_undivided(self, shape: Shape, shard: int | None, tensor: int | None) -> str | None:
+        """Why so many devices cannot share the model at a shape; None if they can."""
+        if not self.recipe_file.exists():
+            return None
+        return contract.why_undivided(self.numbers, shape, shard=shard, tensor=tensor)
 
     @property
     def stages(self) -> Collection[int]:
@@ -201,12 +213,15 @@ class Workload(Model):
                 f"{self.recipe_file}: {missing[0]} is missing; "
                 f"a recipe has {', '.join(contract.INTERFACE)}"
             )
-        made = contract.parameters(module, self.default_shape)
-        if self.parameters not in (None, made):
-            raise ReperfError(
-                f"{self.file}: parameters: got {self.parameters}; allowed: {made}, as many as "
-                f"{self.recipe_file.name} makes at the default shape"
-            )
+        said = {"parameters": (self.parameters, contract.parameters(module, self.default_shape))}
+        if self.flops and hasattr(module, "flops"):
+            said["flops.sample"] = int(self.flops.sample), module.flops(self.default_shape)
+        for key, (got, made) in said.items():
+            if got not in (None, made):
+                raise ReperfError(
+                    f"{self.file}: {key}: got {got}; allowed: {made}, as many as "
+                    f"{self.recipe_file.name} makes at the default shape"
+                )
         return module
 
 

@@ -211,7 +211,7 @@ class Step:
     optimizer = ""
     """Where the optimizer comes from, for the record."""
     feed = None
-    """Where its batches come from: a Feed, or what has its take, waited and counted."""
+    """Where its batches come from: a Feed, or what has its waited and counted."""
 
     def sizes(self):
         """Name -> number of elements of each weight that this rank holds, or of its share of it."""
@@ -281,10 +281,6 @@ class NoFeed:
 
     peek = __next__
 
-    def take(self):
-        """Refuse --load-only."""
-        raise Refused("this rank reads no batches; allowed: --load-only where each rank reads")
-
     def waited(self):
         """Seconds that training has waited for batches."""
         return 0.0
@@ -305,13 +301,14 @@ class Feed:
         work: what is to be trained.
         share: which of how many readers this rank is; left out: each rank reads.
         prepared: makes, of batches on the host, what the model takes.
+        counts: whether what this rank reads is counted; ranks that share layers read the same.
     """
 
-    def __init__(self, backend, work, share=None, prepared=iter):
+    def __init__(self, backend, work, share=None, prepared=iter, counts=True):
         flags, (rank, _, world_size) = work.flags, backend.place
         share = share or (rank, world_size)
         self._backend, self._counts, self._first = backend, Counts(work.recipe), None
-        self._waited = 0.0
+        self._waited, self._is_counted = 0.0, counts
         self._reads = flags.input != "synthetic"
         if self._reads:
             read = self._counts.of(work.batches(flags, *share, backend.reader_device))
@@ -341,14 +338,11 @@ class Feed:
         self._waited += max(0.0, come - begun)
         return batch
 
-    def take(self):
-        """Take a batch, and return when it is there: of --load-only."""
-        next(self._batches)
-
     def waited(self):
         """Seconds that training has waited for batches; None: nobody knows."""
         return self._waited
 
     def counted(self, batches):
         """What all ranks have trained on in so many batches each, such as {"tokens": 4096}."""
-        return self._backend.total(self._counts.after(batches))
+        own = self._counts.after(batches)
+        return self._backend.total(own if self._is_counted else dict.fromkeys(own, 0))

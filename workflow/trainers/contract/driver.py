@@ -5,13 +5,13 @@ import os
 import platform
 from importlib import import_module
 
-from trainers.contract import process
+from trainers.contract import process, settings
 from trainers.contract.affinity import keep_near_gpu
 from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.precision import precision_of
 from trainers.contract.recipe import dropout_of, optimizer_of
 from trainers.contract.steplog import Refused, StepLog
-from trainers.contract.weights import Watched, initial_weight
+from trainers.contract.weights import Watched, initial_part, initial_weight
 
 SETTLING = 2
 """Iterations in which a framework may ask for more memory than there is, to see what is fastest."""
@@ -35,7 +35,7 @@ class Work:
         self.shapes = recipe.weight_shapes(flags.shape)
         self.optimizer = optimizer_of(recipe, flags)
         self.dropout = dropout_of(recipe, flags)
-        self.precision = precision_of(recipe, flags, computes)
+        self.precision = precision_of(flags, computes)
         self.rate = recipe.learning_rate(global_batch)
 
     @property
@@ -58,12 +58,14 @@ class Work:
         Raises:
             Refused: it has none for what the flags ask for.
         """
-        for kind in ("pipeline", "shard", "tensor"):
-            if getattr(self.flags, kind):
-                if kind not in self.flags.part:
-                    raise Refused(f"--{kind}: the system has no part that trains like that")
-                return self.part(kind, None)(backend, self)
-        return self.part("step", type(backend).step)(backend, self)
+        asked = [kind for kind in ("pipeline", "shard", "tensor") if getattr(self.flags, kind)]
+        for kind in asked:
+            if kind not in self.flags.part:
+                raise Refused(f"--{kind}: the system has no part that trains like that")
+        if len({self.flags.part[kind] for kind in asked}) > 1:
+            raise Refused(f"--{' and --'.join(asked)}: the system has no part that does both")
+        name, usual = (asked[0], None) if asked else ("step", type(backend).step)
+        return self.part(name, usual)(backend, self)
 
     def named(self, weights):
         """A whole model's weights, which have the recipe's order, by the recipe's names.
@@ -80,6 +82,10 @@ class Work:
     def start(self, name):
         """The float32 array from which a weight starts."""
         return initial_weight(self.recipe, self.flags, name, self.shapes[name])
+
+    def start_part(self, name, index):
+        """A part of that array: index is a slice for each dimension."""
+        return initial_part(self.recipe, self.flags, name, self.shapes[name], index)
 
     def decay(self, name):
         """A weight's decay."""
@@ -176,12 +182,10 @@ def train(backend, work, log):
     if flags.together and meeting is None and backend.place.world_size > 1:
         raise Refused("the ranks keep their own time, and their launcher says not where they meet")
     step = work.step(backend)
+    if "optimizer" in flags.part:
+        settings.changed("optimizer", step.optimizer)
     if flags.accumulation > 1 and not step.accumulates:
         raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
-    if flags.load_only is not None:
-        log.load(step.feed.take)
-        backend.part()
-        return
     watched = Watched(log, step.weights)
     versions = backend.versions()
     parts = dict(backend.gather([step.part, sum(step.sizes().values())]))

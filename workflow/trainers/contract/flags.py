@@ -86,7 +86,6 @@ def parse_flags(recipe, argv=None):
     )
     parser.add_argument("--no-clip", action="store_true", help="leave the gradients' norm as it is")
     parser.add_argument("--unpadded", action="store_true", help="compute real tokens alone")
-    parser.add_argument("--one-stage", action="store_true", help="name OneFlow's graph one stage")
     parser.add_argument(
         "--together",
         action="store_true",
@@ -100,14 +99,13 @@ def parse_flags(recipe, argv=None):
         help="train alone for so long, then tell parameter servers by what each weight has changed",
     )
     parser.add_argument("--compile", action="store_true", help="compile the model first")
-    parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
     parser.add_argument(
-        "--load-only",
-        type=float,
-        metavar="SECONDS",
-        help="do not train, but say how many samples can be had in that time; where "
-        "Python takes the batches",
+        "--recompute",
+        choices=("some", "all"),
+        help="keep no features within a layer until its gradients are computed; some: but those of "
+        "products and attention",
     )
+    parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
     parser.add_argument(
         "--proof",
         action="store_true",

@@ -5,6 +5,9 @@ from typing import NamedTuple, Union
 from trainers.contract.steplog import Refused
 
 DYNAMIC = "dynamic"
+STATIC_LOSS_SCALE = 128.0
+"""What float16's loss is multiplied by if the scale is fixed, as in DLPerf's scripts for TensorFlow
+1: --use_static_loss_scaling --loss_scale=128."""
 COMPUTES = {"fp32": "float32", "tf32": "tf32", "fp16": "float16", "bf16": "bfloat16"}
 """What is asked for -> the data type of convolutions and matrix products."""
 AMP = {"cuda": "fp16", "cpu": "bf16"}
@@ -38,11 +41,10 @@ def halves(flags):
     return asked(flags) in ("fp16", "bf16")
 
 
-def precision_of(recipe, flags, computes):
+def precision_of(flags, computes):
     """What the flags ask for.
 
     Args:
-        recipe: the workload's numbers.
         flags: what parse_flags returned.
         computes: device -> the data types in which the framework computes there beside float32.
 
@@ -57,7 +59,7 @@ def precision_of(recipe, flags, computes):
             f"allowed: {allowed}"
         )
     if compute == "float16":
-        scale = DYNAMIC if flags.dynamic_loss_scale else recipe.STATIC_LOSS_SCALE
+        scale = DYNAMIC if flags.dynamic_loss_scale else STATIC_LOSS_SCALE
         return Precision(compute, scale)
     if flags.dynamic_loss_scale:
         raise Refused(f"--dynamic-loss-scale is for float16; this is {compute}")

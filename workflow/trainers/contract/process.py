@@ -36,18 +36,17 @@ def keep_to_own_cores(rank, threads):
         os.sched_setaffinity(0, own)
 
 
-def is_amd_with_avx2(root="/"):
-    """Whether AMD has made this machine's processor, and it has AVX2.
+def processor(root="/"):
+    """Who has made this machine's processor, and what it has: {"AuthenticAMD", "avx2", ..}.
 
     Args:
         root: the folder in which the kernel's `proc` lies.
     """
     try:
         with open(os.path.join(root, "proc/cpuinfo")) as stream:
-            words = set(stream.read().split())
+            return set(stream.read().split())
     except OSError:  # not Linux
-        return False
-    return {"AuthenticAMD", "avx2"} <= words
+        return set()
 
 
 def limit_memory(size):

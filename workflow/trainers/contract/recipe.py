@@ -3,7 +3,6 @@
 A recipe is a module of trainers.recipes that needs numpy alone and has
 
 - OPTIMIZER: an Sgd or an AdamW, and learning_rate(global_batch);
-- STATIC_LOSS_SCALE: what float16's loss is multiplied by if the scale is fixed;
 - check(shape): raises ValueError for a shape that the model cannot have;
 - weight_shapes(shape): name -> size of each weight, in the order in which a sample passes them;
 - start(name, size, random, proof): the float32 array from which that weight starts;
@@ -16,6 +15,10 @@ It may have
 - TABLES: the names of weights whose rows are looked up, of which a batch needs few;
 - CUTS: number of pipeline stages, or all of their replicas, such as (15, 1), where these are cut
   otherwise -> the first weight of each stage but the first;
+- flops(shape): floating-point operations to train on a sample;
+- kept_bytes(shape, halves, recompute): what a sample keeps for its gradients;
+- DIVIDED: "shard" or "tensor" -> the numbers of a shape that so many ranks must divide to share the
+  model like that;
 - counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; the batch is
   what a reader gives, arrays of numpy or of a framework, and the counts may be its numbers, too.
 
@@ -26,7 +29,6 @@ from typing import NamedTuple, Optional
 
 INTERFACE = (
     "OPTIMIZER",
-    "STATIC_LOSS_SCALE",
     "check",
     "decays",
     "learning_rate",
@@ -101,6 +103,31 @@ def cuts(recipe, pipeline):
         pipeline: the replicas of each stage.
     """
     return recipe.CUTS.get(tuple(pipeline)) or recipe.CUTS[len(pipeline)]
+
+
+def operations(products, first=0):
+    """Floating-point operations of training, forward and backward; a multiply-add is two.
+
+    Backward computes gradients of a product's inputs and of its weights: each takes as many.
+
+    Args:
+        products: multiply-adds of all products, forward.
+        first: those of the first layer, of whose inputs nobody wants a gradient.
+    """
+    return 2 * (3 * products - first)
+
+
+def why_undivided(recipe, shape, **ranks):
+    """Why ranks cannot share a model's layers or weights at a shape; None if they can.
+
+    Args:
+        ranks: how many share it, by "shard" or "tensor"; None, or 1: each has all.
+    """
+    for kind, count in ranks.items():
+        for name in getattr(recipe, "DIVIDED", {}).get(kind, ()):
+            if shape[name] % (count or 1):
+                return f"{kind} is {count}, {name} is {shape[name]}; allowed: what divides {name}"
+    return None
 
 
 def parameters(recipe, shape):

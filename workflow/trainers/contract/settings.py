@@ -3,7 +3,8 @@
 import os
 
 MADE = {}
-"""Name -> value: a variable's, as it stands, or that of a framework's switch."""
+"""Name -> value: a variable's, as it stands, or that of a framework's switch; and what else was
+changed -> how."""
 
 
 def variables(values, anyway=False):
@@ -17,6 +18,11 @@ def variables(values, anyway=False):
         if anyway:
             os.environ[name] = value
         MADE[name] = os.environ.setdefault(name, value)
+
+
+def changed(what, how):
+    """Remember what is no switch of the framework and was changed: in words, no name of its own."""
+    MADE[what] = how
 
 
 def switched(name, value):

@@ -40,12 +40,6 @@ _MEMORY_IS_FULL = re.compile(
 _COLOUR = re.compile("\x1b\\[[0-9;]*m")  # in OneFlow's messages
 
 
-# What a loader gave where nothing was trained: see `--load-only`.
-LOADED = ":::LOADED "
-_LOADER_WARM_UP = 3
-"""Batches that come before the clock starts: the first ones wait for threads to start."""
-
-
 def printed_iterations(iterations, print_every):
     """The iterations that a run logs: the multiples of print_every, as a range."""
     return range(print_every, iterations + 1, print_every)
@@ -137,23 +131,6 @@ class StepLog:
         """Whether iteration (from 1) is printed, so that the device must finish it first."""
         first = iteration == 1 and self._asks_for_first
         return first or iteration in self._printed
-
-    def load(self, take):
-        """Do what `--load-only` asks for: take batches for so long, say how many samples came.
-
-        Args:
-            take: takes a batch, and returns when it is there.
-        """
-        for _ in range(_LOADER_WARM_UP):
-            take()
-        begun = come = time.perf_counter()
-        samples = 0
-        while come - begun < self.flags.load_only:
-            take()
-            samples += self.flags.batch_size
-            come = time.perf_counter()
-        said = {"rank": self.rank, "samples": samples, "seconds": come - begun}
-        self._write(LOADED + json.dumps(said))
 
     def step(self, iteration, loss, waited, **counts):
         """Log a printed iteration, after the device has finished it; of the first its loss, too.

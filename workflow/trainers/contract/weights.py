@@ -24,6 +24,53 @@ def initial_weight(recipe, flags, name, size):
     return recipe.start(name, size, random, flags.proof)
 
 
+def initial_part(recipe, flags, name, size, index):
+    """A part of the array from which a weight starts, without the rest: equal to it to the bit.
+
+    Of recipes that make each number from two bytes of its own, as those of transformers do.
+
+    Args:
+        size: of the whole.
+        index: a slice for each dimension, of which there are one or two.
+    """
+    random = np.random.RandomState([flags.seed, zlib.crc32(name.encode())])
+    part = _Part(random, size, index)
+    return recipe.start(name, part.size, part, flags.proof)
+
+
+class _Part:
+    """A generator that gives, of the bytes of a whole array, those of a part."""
+
+    def __init__(self, random, size, index):
+        self._random, self._whole = random, (size[0], int(np.prod(size[1:])))
+        ranges = [slice_.indices(extent)[:2] for slice_, extent in zip(index, size)]
+        self.size = tuple(max(0, last - first) for first, last in ranges)
+        self._rows, self._columns = [*ranges, (0, 1)][:2]
+
+    def bytes(self, count):
+        """Those of the part, of which there are so many.
+
+        The generator cannot skip: what is not wanted is drawn too, and forgotten at once.
+        """
+        (first, last), width, made = self._rows, self._whole[1], []
+        # It draws four bytes at a time: pieces of an even number of rows have all of theirs.
+        at_once = max(2, AT_ONCE // width & ~1)
+        for at in range(0, last, at_once):
+            rows = min(at_once, self._whole[0] - at)
+            drawn = np.frombuffer(self._random.bytes(2 * rows * width), "<u2").reshape(rows, width)
+            wanted = drawn[max(0, first - at) : last - at, slice(*self._columns)]
+            if wanted.size:
+                made.append(wanted.tobytes())
+        made = b"".join(made)
+        if len(made) != count:
+            raise ValueError(f"{count} bytes are asked for, the part has {len(made)}")
+        return made
+
+
+AT_ONCE = 1 << 22
+"""Numbers that are drawn together."""
+
+
 def synthetic_batch(recipe, flags, rank):
     """A rank's batch if no data is read: noise, the same in every framework."""
     random = np.random.RandomState([flags.seed, rank])

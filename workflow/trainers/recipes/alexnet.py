@@ -9,13 +9,13 @@ from trainers.inputs.images import noise as synthetic_batch
 from trainers.recipes.plain import (
     DROPOUT,
     OPTIMIZER,
-    STATIC_LOSS_SCALE,
     decays,
+    flops_of,
     linear_shapes,
     start,
 )
 
-__all__ = ["DROPOUT", "OPTIMIZER", "STATIC_LOSS_SCALE", "decays", "start", "synthetic_batch"]
+__all__ = ["DROPOUT", "OPTIMIZER", "decays", "start", "synthetic_batch"]
 
 CONVOLUTIONS = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
 """Channels, size, stride and padding of the convolutions."""
@@ -42,12 +42,21 @@ def learning_rate(global_batch):
 
 def features(shape):
     """Channels, height and width of each image as it reaches the first linear layer."""
-    side = shape["image_size"]
-    for number, (_, size, stride, padding) in enumerate(CONVOLUTIONS):
-        side = (side + 2 * padding - size) // stride + 1
-        if number in POOLED:
-            side = (side - 3) // 2 + 1
+    side = _pooled(_sides(shape)[-1])
     return CONVOLUTIONS[-1][0], side, side
+
+
+def _sides(shape):
+    """The side of the image that each convolution gives."""
+    sides, side = [], shape["image_size"]
+    for number, (_, size, stride, padding) in enumerate(CONVOLUTIONS):
+        sides.append((side + 2 * padding - size) // stride + 1)
+        side = _pooled(sides[-1]) if number in POOLED else sides[-1]
+    return sides
+
+
+def _pooled(side):
+    return (side - 3) // 2 + 1
 
 
 def weight_shapes(shape):
@@ -63,3 +72,8 @@ def weight_shapes(shape):
         channels = width
     sizes.update(linear_shapes(features(shape)))
     return sizes
+
+
+def flops(shape):
+    """Operations to train on an image."""
+    return flops_of(weight_shapes(shape), _sides(shape))

@@ -11,7 +11,7 @@ Understanding (2018); google-research/bert's modeling.py and run_pretraining.py.
 
 import numpy as np
 
-from trainers.contract.recipe import AdamW
+from trainers.contract.recipe import AdamW, operations
 from trainers.recipes.transformer import MASKED, check_heads, decays, linear, norm, start
 
 __all__ = ["MASKED", "decays", "start"]
@@ -22,7 +22,6 @@ PREDICTIONS_EPSILON = 1e-5  # is added to the number of predictions that a loss 
 SEGMENTS = 2  # and as many classes of the prediction that one sentence follows the other
 
 OPTIMIZER = AdamW(beta1=0.9, beta2=0.999, epsilon=1e-6, weight_decay=0.01, clip=1.0)
-STATIC_LOSS_SCALE = 128.0
 
 MASKED_SHARE = 0.15
 SHORT = 8
@@ -77,6 +76,16 @@ def weight_shapes(shape):
     sizes["mlm.bias"] = (shape["vocabulary"],)
     sizes.update(linear("nsp", hidden, SEGMENTS))
     return sizes
+
+
+def flops(shape):
+    """Operations to train on a sentence pair, its padding included."""
+    hidden, length = shape["hidden"], shape["sequence_length"]
+    of_token = 4 * hidden**2 + 2 * hidden * shape["intermediate"] + 2 * length * hidden
+    of_prediction = hidden**2 + hidden * shape["vocabulary"]
+    once = hidden**2 + SEGMENTS * hidden
+    products = shape["layers"] * length * of_token + shape["max_predictions"] * of_prediction
+    return operations(products + once)
 
 
 def counts(batch):

@@ -7,7 +7,7 @@ here it is plain SGD, with which synchronous updates of a table are exact in eve
 
 import numpy as np
 
-from trainers.contract.recipe import Sgd
+from trainers.contract.recipe import Sgd, operations
 from trainers.contract.weights import uniform
 from trainers.inputs.clicks import DENSE, SLOTS
 
@@ -16,7 +16,6 @@ LAYERS = 3
 TABLE = "table"
 TABLES = (TABLE,)
 OPTIMIZER = Sgd(momentum=0.0, weight_decay=0.0)
-STATIC_LOSS_SCALE = 128.0
 
 
 def check(shape):
@@ -46,6 +45,12 @@ def weight_shapes(shape):
         sizes["fc%d.weight" % layer] = (inputs, outputs)
         sizes["fc%d.bias" % layer] = (outputs,)
     return sizes
+
+
+def flops(shape):
+    """Operations to train on a sample; the table's rows are looked up, which is none."""
+    into = widths(shape)
+    return operations(sum(map(int.__mul__, into, [*into[1:], CLASSES])))
 
 
 def start(name, size, random, proof):

@@ -11,7 +11,7 @@ common_attention.py; PaddlePaddle/models' Transformer, which FleetX runs.
 
 import numpy as np
 
-from trainers.contract.recipe import AdamW
+from trainers.contract.recipe import AdamW, operations
 from trainers.inputs.pairs import STEP
 from trainers.recipes import transformer
 from trainers.recipes.transformer import DEVIATION, MASKED, decays, linear, norm
@@ -26,7 +26,6 @@ SLOWEST = 1e4
 """The sine of the lowest frequency has this many times the period of the highest."""
 
 OPTIMIZER = AdamW(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0, clip=None)
-STATIC_LOSS_SCALE = 128.0
 
 SYNTHETIC = 4
 """Synthetic sentences are padded to the longest one's length divided by this."""
@@ -85,9 +84,19 @@ def positions(shape):
     return table
 
 
+def flops(shape):
+    """Operations to train on a place of pairs as long as synthetic ones, padding included.
+
+    Of a decoder's attention to itself it is the half that a causal mask leaves.
+    """
+    hidden, length = shape["hidden"], max(1, shape["longest"] // SYNTHETIC)
+    of_layers = 12 * hidden**2 + 4 * hidden * shape["intermediate"] + 5 * length * hidden
+    return operations(shape["layers"] * of_layers + hidden * shape["vocabulary"])
+
+
 def counts(batch):
-    """The real tokens of a batch's targets, with their ends; padding is left out."""
-    return {"tokens": batch[4].sum()}
+    """The real tokens of a batch's targets, with their ends, and the places that it computes."""
+    return {"tokens": batch[4].sum(), "places": batch[4].size}
 
 
 def synthetic_batch(shape, batch_size, random):

@@ -10,7 +10,7 @@ model.py; nanoGPT's model.py and train.py.
 
 import numpy as np
 
-from trainers.contract.recipe import AdamW
+from trainers.contract.recipe import AdamW, operations
 from trainers.recipes import transformer
 from trainers.recipes.transformer import DEVIATION, decays, linear, norm
 from trainers.recipes.transformer import check_heads as check
@@ -22,7 +22,6 @@ WIDER = 4  # times as many features has a token inside a layer's feed-forward pa
 SHORTCUTS = 2 * 12  # parts that add to one at the small shape, whatever the number of layers
 
 OPTIMIZER = AdamW(beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip=1.0)
-STATIC_LOSS_SCALE = 128.0
 
 
 def learning_rate(global_batch):
@@ -57,6 +56,13 @@ def start(name, size, random, proof):
     """As transformer.start says, but smaller in parts that add to a shortcut."""
     deviation = DEVIATION / SHORTCUTS**0.5 if name.endswith("out.weight") else DEVIATION
     return transformer.start(name, size, random, proof, deviation)
+
+
+def flops(shape):
+    """Operations to train on a sample: of attention the half that a causal mask leaves."""
+    context, hidden = shape["context"], shape["hidden"]
+    of_token = 4 * hidden**2 + 2 * WIDER * hidden**2 + context * hidden
+    return operations(context * (shape["layers"] * of_token + hidden * shape["vocabulary"]))
 
 
 def counts(batch):

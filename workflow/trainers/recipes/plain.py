@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from trainers.contract.recipe import Sgd
+from trainers.contract.recipe import Sgd, operations
 from trainers.contract.weights import uniform
 from trainers.inputs.images import CLASSES
 
@@ -10,7 +10,6 @@ HIDDEN = 4096
 DROPOUT = 0.5
 
 OPTIMIZER = Sgd(momentum=0.9, weight_decay=5e-4)
-STATIC_LOSS_SCALE = 128.0
 
 
 def linear_shapes(features):
@@ -25,6 +24,19 @@ def linear_shapes(features):
         sizes[f"fc{number}.bias"] = (outputs,)
         inputs = outputs
     return sizes
+
+
+def flops_of(sizes, sides):
+    """Operations to train on an image.
+
+    Args:
+        sizes: of all weights, by name.
+        sides: of the image that each convolution gives, in their order.
+    """
+    matrices = [size for size in sizes.values() if len(size) > 1]
+    each = [side**2 for side in sides] + [1] * (len(matrices) - len(sides))
+    products = [int(np.prod(size)) * times for size, times in zip(matrices, each)]
+    return operations(sum(products), first=products[0])
 
 
 def decays(name):

@@ -6,7 +6,7 @@ in a bottleneck's 3x3 convolution, where the paper does so in its first 1x1.
 
 import numpy as np
 
-from trainers.contract.recipe import Sgd
+from trainers.contract.recipe import Sgd, operations
 from trainers.contract.weights import uniform
 from trainers.inputs.images import CLASSES, check_size
 from trainers.inputs.images import noise as synthetic_batch
@@ -20,7 +20,6 @@ BATCH_NORM_MOMENTUM = 0.9  # how much of the running averages a step keeps
 
 OPTIMIZER = Sgd(momentum=0.875, weight_decay=3.0517578125e-05)
 LABEL_SMOOTHING = 0.1
-STATIC_LOSS_SCALE = 128.0
 
 
 def _blocks():
@@ -88,6 +87,22 @@ def weight_shapes(shape):
     sizes["fc.weight"] = (CLASSES, FEATURES)
     sizes["fc.bias"] = (CLASSES,)
     return sizes
+
+
+def flops(shape):
+    """Operations to train on an image: of convolutions and of the classifier."""
+    side = _halved(shape["image_size"])
+    products = first = 64 * 3 * 7**2 * side**2
+    side = _halved(side)
+    for _, channels, width, stride in BLOCKS:
+        before, side, out = side, -(-side // stride), EXPANSION * width
+        products += channels * width * before**2 + (9 * width + out) * width * side**2
+        products += channels * out * side**2 if channels != out else 0
+    return operations(products + FEATURES * CLASSES, first)
+
+
+def _halved(side):
+    return -(-side // 2)
 
 
 def start(name, size, random, proof):

@@ -9,13 +9,13 @@ from trainers.inputs.images import noise as synthetic_batch
 from trainers.recipes.plain import (
     DROPOUT,
     OPTIMIZER,
-    STATIC_LOSS_SCALE,
     decays,
+    flops_of,
     linear_shapes,
     start,
 )
 
-__all__ = ["DROPOUT", "OPTIMIZER", "STATIC_LOSS_SCALE", "decays", "start", "synthetic_batch"]
+__all__ = ["DROPOUT", "OPTIMIZER", "decays", "start", "synthetic_batch"]
 
 CONVOLUTIONS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 """Channels of the 3x3 convolutions; after each group, the resolution is halved."""
@@ -59,3 +59,11 @@ def weight_shapes(shape):
             channels = width
     sizes.update(linear_shapes(features(shape)))
     return sizes
+
+
+def flops(shape):
+    """Operations to train on an image."""
+    sides = [
+        shape["image_size"] // 2**group for group, some in enumerate(CONVOLUTIONS) for _ in some
+    ]
+    return flops_of(weight_shapes(shape), sides)

@@ -15,7 +15,6 @@ from trainers.contract.recipe import Sgd
 from trainers.contract.weights import uniform
 
 OPTIMIZER = Sgd(momentum=0.0, weight_decay=0.0)
-STATIC_LOSS_SCALE = 128.0
 TABLES = ("centre.weight", "context.weight")
 RATE_OF_PAIR = 0.04
 

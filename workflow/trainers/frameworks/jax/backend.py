@@ -23,8 +23,9 @@ from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from trainers.contract import backend, process, settings
-from trainers.contract.compilers import COMPILED, compiled_before
+from trainers.contract.compilers import compiled_before
 from trainers.contract.ports import address_towards
+from trainers.contract.precision import halves
 from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
 from trainers.frameworks.jax.before import HEAD
@@ -42,14 +43,16 @@ class Backend(backend.Backend):
     def __init__(self, flags, place):
         super().__init__(flags, place)
         jax.config.update("jax_platforms", flags.device)
-        # Of convolutions, too. Of its own JAX takes TF32 on a GPU.
+        # Of convolutions, too. Of its own JAX takes TF32 on a GPU. What is computed in 16 bits has
+        # one precision alone, and asking for the highest would forbid XLA its fused products.
         products = "tensorfloat32" if flags.precision == "tf32" else "highest"
+        products = "default" if halves(flags) else products
         name = "jax_default_matmul_precision"
         jax.config.update(name, settings.switched(name, products))
         self._compiled = compiled_before(flags, place.rank)
         if self._compiled:
             there = os.path.exists(self._compiled)
-            settings.switched(COMPILED, "by an earlier repeat" if there else "here")
+            settings.changed("compiled", "by an earlier repeat" if there else "here")
         if flags.device == "cuda":
             jax.config.update("jax_cuda_visible_devices", str(place.local_rank))
         if place.world_size > 1:

@@ -41,7 +41,7 @@ class Bert:
     def _layer(self, made, name, x, mask):
         """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
         fused = made.linear(name + "attention.qkv", x)
-        found = made.attended(fused, self._shape["heads"], lambda scores: scores + mask)
+        found = made.attended(fused, self._shape["heads"], mask)
         attended = made.linear(name + "attention.out", found)
         x = made.norm(name + "attention", x + made.dropped(attended))
         inside = _gelu(made.linear(name + "ffn.in", x))

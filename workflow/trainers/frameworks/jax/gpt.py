@@ -3,7 +3,13 @@
 import jax
 import jax.numpy as jnp
 
-from trainers.frameworks.jax.layers import Layers, cross_entropy
+from trainers.frameworks.jax.layers import (
+    Layers,
+    attended_before,
+    attention_by,
+    cross_entropy,
+    products,
+)
 from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import gpt2
 
@@ -13,6 +19,7 @@ class Gpt:
 
     def __init__(self, flags, compute):
         self._shape, self._compute = flags.shape, compute
+        self._by = attention_by(flags.shape["hidden"] // flags.shape["heads"], compute)
 
     def __call__(self, weights, state, key, tokens, following):
         made = Layers(weights, gpt2.NORM_EPSILON)
@@ -20,20 +27,15 @@ class Gpt:
         x = x.astype(self._compute)
         for number in range(self._shape["layers"]):
             x = self._layer(made, f"layer{number}.", x)
-        logits = made.norm("last", x) @ weights["embeddings.token.weight"].T.astype(x.dtype)
+        logits = products(made.norm("last", x), weights["embeddings.token.weight"])
         losses = cross_entropy(logits.reshape(-1, logits.shape[-1]), following.flatten())
         return losses.mean(), state
 
     def _layer(self, made, name, x):
         """Attention, then two linear layers, each behind a layer norm and beside a shortcut."""
         fused = made.linear(name + "attention.qkv", made.norm(name + "attention", x))
-        found = made.attended(fused, self._shape["heads"], _seen)
+        found = attended_before(fused, self._shape["heads"], self._by)
         x = x + made.linear(name + "attention.out", found)
         inside = made.linear(name + "ffn.in", made.norm(name + "ffn", x))
         inside = jax.nn.gelu(inside.astype(jnp.float32), approximate=True).astype(x.dtype)
         return x + made.linear(name + "ffn.out", inside)
-
-
-def _seen(scores):
-    """Those of what each token attends to: itself and those before it."""
-    return jnp.where(jnp.tril(jnp.ones(scores.shape[-2:], bool)), scores, -jnp.inf)

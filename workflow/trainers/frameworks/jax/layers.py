@@ -3,12 +3,18 @@
 They compute in the data type of the features that they are given; weights are float32.
 """
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
+from trainers.contract import settings
 from trainers.inputs import images
+
+LANES = 64
+"""Matrix units want multiples of it."""
 
 
 def normalized(pixels, compute):
@@ -85,22 +91,85 @@ class Layers:
         self._drops += 1
         return dropped(x, self._dropout, self._key, self._drops)
 
-    def attended(self, fused, heads, masked):
+    def attended(self, fused, heads, mask):
         """What each token attends to, [N, S, H], of queries, keys and values in one [N, S, 3 H].
 
-        `masked` takes and returns scores, float32 [N, heads, S, S].
+        The mask is added to scores, float32 [N, heads, S, S].
         """
-        count, length, _ = fused.shape
-        qkv = fused.reshape(count, length, 3, heads, -1)
-        query, key, value = (qkv[:, :, part] for part in range(3))
+        query, key, value = _parts(fused, heads)
         scores = jnp.einsum("nqhf,nkhf->nhqk", query * query.shape[-1] ** -0.5, key)
-        shares = jax.nn.softmax(masked(scores.astype(jnp.float32))).astype(fused.dtype)
+        shares = jax.nn.softmax(scores.astype(jnp.float32) + mask).astype(fused.dtype)
         found = jnp.einsum("nhqk,nkhf->nqhf", self.dropped(shares), value)
-        return found.reshape(count, length, -1)
+        return found.reshape(*fused.shape[:2], -1)
 
 
+def attended_before(fused, heads, by):
+    """What each token attends to of itself and those before it; takes and gives what attended does.
+
+    Nothing drops out. `by` is what attention_by returned.
+    """
+    query, key, value = _parts(fused, heads)
+    found = jax.nn.dot_product_attention(query, key, value, is_causal=True, implementation=by)
+    return found.reshape(*fused.shape[:2], -1)
+
+
+def attention_by(width, compute):
+    """What computes attention of heads of a width: cuDNN, without scores in memory, where it can.
+
+    JAX takes it only where it is named. Source of what it asks for: JAX 0.12's
+    jax/_src/cudnn/fused_attention_stablehlo.py, check_is_flash_attention.
+    """
+    device = jax.local_devices()[0]
+    fits = compute.itemsize == 2 and width % 8 == 0 and width <= 128
+    by = "xla"
+    if device.platform == "gpu" and fits and float(device.compute_capability) >= 8.0:
+        by = "cudnn"
+    return settings.switched("implementation", by)
+
+
+def _parts(fused, heads):
+    qkv = fused.reshape(*fused.shape[:2], 3, heads, -1)
+    return (qkv[:, :, part] for part in range(3))
+
+
+def products(x, weight):
+    """Of features [.., F] with each row of a weight [rows, F]: [.., rows], or a few more of -inf.
+
+    In 16 bits these make rows of such a length as matrix units want; XLA would copy what it pads.
+    """
+    more = -len(weight) % LANES if x.dtype.itemsize == 2 else 0
+    found = x @ jnp.pad(weight.astype(x.dtype), ((0, more), (0, 0))).T
+    return jnp.where(jnp.arange(found.shape[-1]) < len(weight), found, -jnp.inf) if more else found
+
+
+@partial(jax.custom_vjp, nondiff_argnums=(2,))
 def cross_entropy(logits, labels, smoothing=0.0):
-    """Of each row [N, classes] with its label [N], whose rest goes to all classes alike."""
-    logs = jax.nn.log_softmax(logits.astype(jnp.float32))
-    own = jnp.take_along_axis(logs, labels[:, None], 1)[:, 0]
-    return -(1 - smoothing) * own - smoothing * logs.mean(1)
+    """Of each row [N, classes] with its label [N], whose rest goes to all classes alike.
+
+    In float32 whatever the logits' data type, of which no other copy is kept for the gradient.
+    """
+    return _losses(logits, labels, smoothing)[0]
+
+
+def _losses(logits, labels, smoothing):
+    whole = logits.astype(jnp.float32)
+    total = jax.nn.logsumexp(whole, axis=1)
+    own = jnp.where(_is_label(logits, labels), whole, 0).sum(1)
+    losses = total - (1 - smoothing) * own
+    if smoothing:
+        losses -= smoothing * whole.mean(1)
+    return losses, (logits, labels, total)
+
+
+def _gradient(smoothing, kept, given):
+    logits, labels, total = kept
+    wanted = (1 - smoothing) * _is_label(logits, labels) + smoothing / logits.shape[1]
+    shares = jnp.exp(logits.astype(jnp.float32) - total[:, None])
+    return ((shares - wanted) * given[:, None]).astype(logits.dtype), None
+
+
+cross_entropy.defvjp(_losses, _gradient)
+
+
+def _is_label(logits, labels):
+    return jnp.arange(logits.shape[1]) == labels[:, None]

@@ -56,4 +56,5 @@ def _complement(beta, iteration):
 
 def norm(gradients):
     """The L2 norm of all gradients together."""
-    return jnp.sqrt(sum(jnp.vdot(one, one) for one in gradients.values()))
+    # In float32 whatever products of features are computed in.
+    return jnp.sqrt(sum(jnp.vdot(one, one, precision="highest") for one in gradients.values()))

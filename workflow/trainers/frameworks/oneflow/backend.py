@@ -10,7 +10,6 @@ import re
 
 import oneflow as flow
 from oneflow import nn, sysconfig
-from oneflow.nn.graph import GraphModule
 
 from trainers.contract import backend, settings
 from trainers.contract.precision import DYNAMIC
@@ -97,9 +96,6 @@ class DataParallel(backend.Step):
             batches = work.batches(flags, rank, world_size)
         else:
             batches = FixedBatch(work.recipe, flags, rank)
-        if flags.load_only is not None:
-            self._take = Reading(batches)
-            return
         self._model = model = work.model(flags)
         start(work, model)
         model.to_global(flow.placement.all(flags.device), flow.sbp.broadcast)
@@ -132,10 +128,6 @@ class DataParallel(backend.Step):
         wait()  # a graph's outputs can be fetched before the graph has finished
         return own_mean(losses)
 
-    def take(self):
-        self._take()
-        wait()
-
     def waited(self):
         return None if self._reads else 0.0
 
@@ -159,23 +151,12 @@ def own_mean(losses):
     return losses.to_local().numpy().mean().item()
 
 
-class Reading(nn.Graph):
-    """Each call takes one batch."""
-
-    def __init__(self, batches):
-        super().__init__()
-        self.batches = batches
-
-    def build(self):
-        return self.batches()
-
-
-class Losses(Reading):
+class Losses(nn.Graph):
     """Each call takes one batch and returns the model's losses, split over the ranks."""
 
     def __init__(self, precision, model, batches):
-        super().__init__(batches)
-        self.model = model
+        super().__init__()
+        self.batches, self.model = batches, model
         self.config.enable_amp(precision.compute == "float16")
         self.config.allow_fuse_add_to_output(True)
 
@@ -198,8 +179,6 @@ class Training(Losses):
         # Gradients still have the loss's scale when they are clipped here.
         self._clip = clip and clip * (scale or 1.0) if clips_itself(work.flags) else None
         self.add_optimizer(optimizer)
-        if work.flags.one_stage:
-            self.model.to(GraphModule).set_stage(0, flow.placement.all(work.flags.device))
         self.config.allow_fuse_model_update_ops(True)
         if scale == DYNAMIC:
             self.set_grad_scaler(flow.amp.GradScaler())

@@ -4,7 +4,7 @@ import os
 import socket
 import time
 
-from trainers.contract import settings
+from trainers.contract import process, settings
 from trainers.contract.aborts import abort_late
 from trainers.contract.backend import place_in
 from trainers.contract.precision import halves
@@ -24,6 +24,9 @@ def prepare(flags):
         # Of matrix products; convolutions have no switch but the launch's variables.
         tf32 = "1" if flags.precision == "tf32" else "0"
         settings.variables({"ONEFLOW_EP_CUDA_ENABLE_TF32_EXECUTION": tf32}, anyway=True)
+    if flags.device == "cpu" and {"AuthenticAMD", "avx512_bf16"} <= process.processor():
+        # Its OpenBLAS takes kernels for Intel's Cooper Lake there, half as fast as those before it.
+        settings.variables({"OPENBLAS_CORETYPE": "SKYLAKEX"})
     if PLACE.rank > 0:
         _wait_for_head()
 

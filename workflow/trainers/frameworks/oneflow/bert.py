@@ -111,5 +111,24 @@ def by_rank(values):
     return values.reshape(flow.env.get_world_size(), -1)
 
 
+class ProductNorm(nn.LayerNorm):
+    """nn.LayerNorm for CPUs: means, and spreading them over features, are products of matrices.
+
+    OneFlow 0.9 takes 25 ms to spread [1024, 1] over [1024, 512] on one core, and one for a product.
+    """
+
+    def forward(self, x):
+        count = x.shape[-1]
+        row = flow.ones(1, count, placement=x.placement, sbp=flow.sbp.broadcast)
+
+        def spread_mean(x):
+            return flow.matmul(flow.matmul(x, row, transpose_b=True) * (1 / count), row)
+
+        x = x - spread_mean(x)
+        x = x * flow.rsqrt(spread_mean(x * x) + self.eps)
+        return x * self.weight + self.bias
+
+
 def _norm(features):
-    return nn.LayerNorm(features, eps=bert.NORM_EPSILON)
+    kind = nn.LayerNorm if flow.cuda.is_available() else ProductNorm
+    return kind(features, eps=bert.NORM_EPSILON)

@@ -38,9 +38,6 @@ class Pipeline(backend.DataParallel):
         else:
             # What a graph is given it cuts into micro-batches; a fixed one it would repeat.
             self._batch = fixed_batch(work.recipe, flags, rank, placements[0])
-        if flags.load_only is not None:
-            self._take = backend.Reading(batches)
-            return
         model = work.model(flags)
         backend.start(work, model)
         begins = cuts(work.recipe, pipeline)

@@ -27,6 +27,6 @@ def prepare(flags):
     if flags.device == "cpu":
         if not HAS_SERVERS:
             settings.variables({"PADDLE_DISTRI_BACKEND": "gloo"}, anyway=True)
-        if process.is_amd_with_avx2():
+        if {"AuthenticAMD", "avx2"} <= process.processor():
             # Else Paddle's MKL, of 2019, multiplies at half the speed on what Intel has not made.
             settings.variables({"MKL_DEBUG_CPU_TYPE": "5"})

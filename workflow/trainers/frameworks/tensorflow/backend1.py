@@ -107,7 +107,6 @@ class DataParallel(backend.Step):
     def _build(self, work):
         flags, place, session = work.flags, self._made.place, self._session
         batch, waited, start_input = self._make_input(work)
-        taken = tf.group(*batch)
         batch, counts = self._counter.split(batch)
         sums = [tf.Variable(tf.zeros_like(one), trainable=False).assign_add(one) for one in counts]
         starts = start_weights(work)
@@ -134,8 +133,6 @@ class DataParallel(backend.Step):
         others = [variable for variable in tf.global_variables() if variable.name not in own]
         session.run(tf.variables_initializer(others))
         start_input(session)
-        if flags.load_only is not None:
-            self.take = session.make_callable(taken)
 
     def _make_input(self, work):
         """The next batch as tensors, the seconds waited for batches so far, and what starts them.

@@ -1,4 +1,40 @@
-"""Features of several heads, for PyTorch's models of attention."""
+"""Attention of several heads, for PyTorch's Transformers."""
+
+from torch import nn
+from torch.nn import functional
+
+
+class Attention(nn.Module):
+    """What each token attends to: features [N, S, H] -> [N, S, H].
+
+    Args:
+        shape: the workload's; `heads` share its `hidden` features.
+        dropout: the share of attention's weights that drops out while it trains.
+        parts: how many of queries, keys and values each linear layer gives.
+    """
+
+    def __init__(self, shape, dropout=0.0, parts=(3,)):
+        super().__init__()
+        hidden = shape["hidden"]
+        self.heads, self.dropout, self.parts = shape["heads"], dropout, parts
+        self.fused = nn.ModuleList(nn.Linear(hidden, part * hidden) for part in parts)
+        self.out = nn.Linear(hidden, hidden)
+
+    def forward(self, *sources, mask=None):
+        """Of what each of the linear layers takes, [N, S, H].
+
+        The mask is added to scores, or says where they count; None: nothing behind a token counts.
+        """
+        given = zip(self.fused, sources, self.parts)
+        each = [one for layer, x, parts in given for one in heads_of(layer(x), parts, self.heads)]
+        attended = functional.scaled_dot_product_attention(
+            *each, mask, self.dropped(), is_causal=mask is None
+        )
+        return self.out(joined(attended))
+
+    def dropped(self):
+        """The share of attention's weights that is dropped out now."""
+        return self.dropout if self.training else 0.0
 
 
 def heads_of(x, parts, heads):

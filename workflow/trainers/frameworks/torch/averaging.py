@@ -62,6 +62,11 @@ class Average:
             flat, _ = self._buckets[len(self._works)]
             self._works.append(dist.all_reduce(flat, group=self._group, async_op=True))
 
+    def add(self, gradients):
+        """Average these, of all weights in their order, where none is watched."""
+        for number in reversed(range(len(gradients))):
+            self._came(number, gradients[number])
+
     def wait(self):
         """The averages of all gradients, in the order of the weights."""
         for work in self._works:

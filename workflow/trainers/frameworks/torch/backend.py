@@ -147,16 +147,17 @@ class DataParallel(Step):
     """The whole model on each rank, gradients averaged while they are computed."""
 
     accumulates = True
+    _share, _counts = None, True
+    """Of the Feed: which reader it is, and whether it counts."""
 
     def __init__(self, made, work):
         flags, device = work.flags, made.device
         self._device = device
-        self._network = network = work.model(flags)
-        start(work.named(network.parameters()), work)
-        self._model = self.spread(network, made)
-        self._named = work.named(network.parameters())
-        ready = partial(prepared, network=network, device=device)
-        self.feed = backend.Feed(made, work, prepared=ready)
+        self._dtype = getattr(torch, work.precision.dtype)
+        self._network, self._model = self.build(work, made)
+        self._named = work.named(self._network.parameters())
+        ready = partial(prepared, network=self._network, device=device)
+        self.feed = backend.Feed(made, work, self._share, ready, self._counts)
         make = work.part("optimizer", torch_optimizer)
         self._optimizer = make(work.groups(self._named), work.rate, work.optimizer)
         self.optimizer = origin(self._optimizer)
@@ -166,7 +167,13 @@ class DataParallel(Step):
         self._accumulated = flags.accumulation
         self._unaveraged = getattr(self._model, "no_sync", nullcontext)
         if flags.compile:
-            self._model = torch.compile(self._model)
+            self._model = self.compiled()
+
+    def build(self, work, made):
+        """The network, with its start weights, and what computes it on all ranks together."""
+        network = work.model(work.flags)
+        start(work.named(network.parameters()), work)
+        return network, self.spread(network, made)
 
     def spread(self, network, made):
         """The model on this rank's device, such that ranks train it together."""
@@ -175,6 +182,10 @@ class DataParallel(Step):
         if made.place.world_size == 1:
             return network
         return distributed(network, made.device, same=made.flags.accumulation == 1)
+
+    def compiled(self):
+        """The model, compiled."""
+        return torch.compile(self._model)
 
     def without_dropout(self):
         self._network.eval()

@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.torch.attention import heads_of, joined
+from trainers.frameworks.torch.attention import Attention
 from trainers.inputs.sentences import sentence_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import bert
 
@@ -13,12 +13,12 @@ from trainers.recipes import bert
 class Bert(nn.Module):
     """Takes a batch as the recipe makes it, returns the mean loss of both predictions."""
 
-    def __init__(self, flags):
+    def __init__(self, flags, attention=Attention):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(bert, flags)
         hidden = shape["hidden"]
         self.embeddings = Embeddings(shape, dropout)
-        layers = (self.layer(shape, dropout) for _ in range(shape["layers"]))
+        layers = (Layer(shape, dropout, attention) for _ in range(shape["layers"]))
         self.layers = nn.ModuleList(layers)
         self.pooler = nn.Linear(hidden, hidden)
         self.mlm = MaskedTokens(shape)
@@ -36,9 +36,6 @@ class Bert(nn.Module):
         places = (positions + starts[:, None]).flatten()
         labels = masked.flatten(), weights.flatten(), following
         return self.loss(x.flatten(0, 1), starts, places, labels)
-
-    def layer(self, shape, dropout):
-        return Layer(shape, dropout)
 
     def loss(self, x, starts, places, labels):
         """The mean loss of both predictions.
@@ -77,12 +74,10 @@ class Embeddings(nn.Module):
 class Layer(nn.Module):
     """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
 
-    def __init__(self, shape, dropout):
+    def __init__(self, shape, dropout, attention):
         super().__init__()
         hidden = shape["hidden"]
-        self.heads = shape["heads"]
-        self.qkv = nn.Linear(hidden, 3 * hidden)
-        self.out = nn.Linear(hidden, hidden)
+        self.attention = attention(shape, dropout)
         self.attention_norm = _norm(hidden)
         self.ffn_in = nn.Linear(hidden, shape["intermediate"])
         self.ffn_out = nn.Linear(shape["intermediate"], hidden)
@@ -90,19 +85,9 @@ class Layer(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x, where):
-        x = self.attention_norm(x + self.dropout(self.out(self.attend(x, where))))
+        x = self.attention_norm(x + self.dropout(self.attention(x, mask=where)))
         inside = functional.gelu(self.ffn_in(x))
         return self.ffn_norm(x + self.dropout(self.ffn_out(inside)))
-
-    def attend(self, x, mask):
-        """Features of what each token attends to, where the mask, added to scores, lets it."""
-        query, key, value = heads_of(self.qkv(x), 3, self.heads)
-        attended = functional.scaled_dot_product_attention(query, key, value, mask, self.dropped())
-        return joined(attended)
-
-    def dropped(self):
-        """The share of attention's weights that is dropped out now."""
-        return self.dropout.p if self.training else 0.0
 
 
 class MaskedTokens(nn.Module):

@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.torch.attention import heads_of, joined
+from trainers.frameworks.torch.attention import Attention
 from trainers.inputs.pairs import pair_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import encoder_decoder
 
@@ -53,11 +53,11 @@ class Encoder(nn.Module):
 
     def __init__(self, shape, dropout):
         super().__init__()
-        self.attention = SelfAttention(shape, dropout)
+        self.attention = Attended(shape, dropout)
         self.ffn = FeedForward(shape, dropout)
 
     def forward(self, x, mask):
-        return self.ffn(self.attention(x, mask))
+        return self.ffn(self.attention(x, mask=mask))
 
 
 class Decoder(nn.Module):
@@ -65,52 +65,25 @@ class Decoder(nn.Module):
 
     def __init__(self, shape, dropout):
         super().__init__()
-        self.attention = SelfAttention(shape, dropout)
-        self.cross = CrossAttention(shape, dropout)
+        self.attention = Attended(shape, dropout)
+        self.cross = Attended(shape, dropout, parts=(1, 2))
         self.ffn = FeedForward(shape, dropout)
 
     def forward(self, x, memory, mask):
-        return self.ffn(self.cross(self.attention(x, None), memory, mask))
+        return self.ffn(self.cross(self.attention(x), memory, mask=mask))
 
 
-class Attention(nn.Module):
-    """What both kinds of attention do with queries, keys and values, [N, heads, L, H / heads]."""
+class Attended(nn.Module):
+    """Attention behind a layer norm and beside a shortcut; it takes what Attention does."""
 
-    def __init__(self, shape, dropout):
+    def __init__(self, shape, dropout, parts=(3,)):
         super().__init__()
-        self.heads = shape["heads"]
         self.norm = _norm(shape)
+        self.attention = Attention(shape, dropout, parts)
         self.dropout = nn.Dropout(dropout)
 
-    def attend(self, query, key, value, mask):
-        """What each query attends to: where the mask lets it; None: nothing behind it."""
-        dropped = self.dropout.p if self.training else 0.0
-        attended = functional.scaled_dot_product_attention(
-            query, key, value, mask, dropped, is_causal=mask is None
-        )
-        return self.dropout(self.out(joined(attended)))
-
-
-class SelfAttention(Attention):
-    def __init__(self, shape, dropout):
-        super().__init__(shape, dropout)
-        self.qkv = nn.Linear(shape["hidden"], 3 * shape["hidden"])
-        self.out = nn.Linear(shape["hidden"], shape["hidden"])
-
-    def forward(self, x, mask):
-        return x + self.attend(*heads_of(self.qkv(self.norm(x)), 3, self.heads), mask)
-
-
-class CrossAttention(Attention):
-    def __init__(self, shape, dropout):
-        super().__init__(shape, dropout)
-        self.query = nn.Linear(shape["hidden"], shape["hidden"])
-        self.kv = nn.Linear(shape["hidden"], 2 * shape["hidden"])
-        self.out = nn.Linear(shape["hidden"], shape["hidden"])
-
-    def forward(self, x, memory, mask):
-        (query,) = heads_of(self.query(self.norm(x)), 1, self.heads)
-        return x + self.attend(query, *heads_of(self.kv(memory), 2, self.heads), mask)
+    def forward(self, x, *memory, mask=None):
+        return x + self.dropout(self.attention(self.norm(x), *memory, mask=mask))
 
 
 class FeedForward(nn.Module):

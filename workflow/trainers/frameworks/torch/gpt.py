@@ -3,7 +3,7 @@
 from torch import nn
 from torch.nn import functional
 
-from trainers.frameworks.torch.attention import heads_of, joined
+from trainers.frameworks.torch.attention import Attention
 from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import gpt2
 
@@ -33,24 +33,16 @@ class Layer(nn.Module):
     def __init__(self, shape):
         super().__init__()
         hidden, wide = shape["hidden"], gpt2.WIDER * shape["hidden"]
-        self.heads = shape["heads"]
         self.attention_norm = _norm(shape)
-        self.qkv = nn.Linear(hidden, 3 * hidden)
-        self.out = nn.Linear(hidden, hidden)
+        self.attention = Attention(shape)
         self.ffn_norm = _norm(shape)
         self.ffn_in = nn.Linear(hidden, wide)
         self.ffn_out = nn.Linear(wide, hidden)
 
     def forward(self, x):
-        x = x + self.out(self.attend(self.attention_norm(x)))
+        x = x + self.attention(self.attention_norm(x))
         inside = functional.gelu(self.ffn_in(self.ffn_norm(x)), approximate="tanh")
         return x + self.ffn_out(inside)
-
-    def attend(self, x):
-        """Features of what each token attends to: itself and those before it."""
-        query, key, value = heads_of(self.qkv(x), 3, self.heads)
-        attended = functional.scaled_dot_product_attention(query, key, value, is_causal=True)
-        return joined(attended)
 
 
 def _norm(shape):

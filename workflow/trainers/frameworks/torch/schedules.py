@@ -16,6 +16,7 @@ from trainers.contract.recipe import cuts
 from trainers.contract.stages import name_of, shares, stage_of
 from trainers.contract.steplog import Refused
 from trainers.contract.waiting import OR, Waits
+from trainers.frameworks.torch.averaging import Average
 from trainers.frameworks.torch.backend import Step, mixed_by, origin, start, torch_optimizer
 from trainers.frameworks.torch.inputs import prepared
 from trainers.frameworks.torch.scaling import FixedScale
@@ -80,7 +81,8 @@ class Pipeline(Step):
             number: _Stage(module, self._mixed, number == "0")
             for number, module in self._modules.items()
         }
-        self._group, self._members = _groups(place)
+        group, self._members = _groups(place)
+        self._sum = group and Average([*self._named.values()], group, 1)
         self._count = len(stages)
         self._pipelines = self._scheduled()
 
@@ -118,15 +120,13 @@ class Pipeline(Step):
         batch = next(self.feed)
         self._optimizer.zero_grad()
         loss = self._through(batch, wanted)
-        if self._group is not None:
+        if self._sum is not None:
             # Of unequal hybrids, too, the sum: each loss has been divided by all of their batches.
-            works = [
-                dist.all_reduce(weight.grad, group=self._group, async_op=True)
-                for weight in self._named.values()
-            ]
+            weights = [*self._named.values()]
+            self._sum.add([weight.grad for weight in weights])
             with self._waiting(self._place.ranks_of(self._place.stage)):
-                for one in works:
-                    one.wait()
+                for weight, gradient in zip(weights, self._sum.wait()):
+                    weight.grad = gradient
         self._scaler.step(self._optimizer)
         return loss
 

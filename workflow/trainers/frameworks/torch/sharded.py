@@ -5,9 +5,11 @@ keeps are spread over ranks; a layer's weights are whole while it computes.
 import ctypes
 from itertools import chain
 
+import torch
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
-from torch.distributed.fsdp import fully_shard
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from trainers.contract.recipe import AdamW
 from trainers.frameworks.torch.backend import DataParallel, torch_optimizer
@@ -42,10 +44,17 @@ class Sharded(DataParallel):
         rows = [
             row for row in network.children() if isinstance(row, (nn.Sequential, nn.ModuleList))
         ]
+        travel = {"mesh": mesh, "mp_policy": _policy(network, self._dtype)}
         for layer in chain.from_iterable(rows):
             if any(True for _ in layer.parameters()):
-                fully_shard(layer, mesh=mesh)
-        return fully_shard(network, mesh=mesh)
+                if made.flags.compile:
+                    layer.compile()  # by itself, for what gathers its weights is none of a graph
+                fully_shard(layer, **travel)
+        return fully_shard(network, **travel)
+
+    def compiled(self):
+        """The model, whose layers are compiled if there are shards."""
+        return self._model if self.part != "all" else super().compiled()
 
     def alone(self):
         """None: ranks wait for each other's shares within a pass."""
@@ -54,6 +63,18 @@ class Sharded(DataParallel):
     @staticmethod
     def held(weight):
         return weight.to_local() if hasattr(weight, "to_local") else weight
+
+
+def _policy(network, dtype):
+    """In which type weights travel and gradients are averaged.
+
+    In 16 bits a layer's weights are half the bytes, and need no cast while it computes. Batch norms
+    want float32 weights beside features of 16 bits, so that a model with some keeps all of them.
+    """
+    batch_norms = any(isinstance(one, _BatchNorm) for one in network.modules())
+    if dtype == torch.float32 or batch_norms:
+        return MixedPrecisionPolicy()
+    return MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
 
 
 def _return_freed_memory():

@@ -8,7 +8,8 @@ import torch
 from torch.nn import functional
 
 from trainers.contract.steplog import Refused
-from trainers.frameworks.torch.bert import Bert, Layer
+from trainers.frameworks.torch.attention import Attention
+from trainers.frameworks.torch.bert import Bert
 
 
 def bert_of(flags):
@@ -24,10 +25,7 @@ class UnpaddedBert(Bert):
             raise Refused(
                 f"torch {torch.__version__} knows no rows of sequences; allowed: 2.5 or later"
             )
-        super().__init__(flags)
-
-    def layer(self, shape, dropout):
-        return UnpaddedLayer(shape, dropout)
+        super().__init__(flags, UnpaddedAttention)
 
     @staticmethod
     def prepared(batch):
@@ -56,22 +54,23 @@ class UnpaddedBert(Bert):
         return self.loss(x, bounds[:-1], places, labels)
 
 
-class UnpaddedLayer(Layer):
-    """The same layer on the tokens of all sequences in one row [tokens, H]."""
+class UnpaddedAttention(Attention):
+    """The same on the tokens of all sequences in one row [tokens, H]."""
 
     def __init__(self, shape, dropout):
         super().__init__(shape, dropout)
         self.longest = shape["sequence_length"]
 
-    def attend(self, x, bounds):
-        """Features of what each token attends to, which is its own sequence."""
+    def forward(self, x, mask):
+        """Each token attends to its own sequence: the mask is where these begin, and the end."""
 
         def sequences(x):
             # [tokens, heads, H / heads] -> N of [heads, S, H / heads], each S its own
             lengths = {"min_seqlen": 1, "max_seqlen": self.longest}  # else they are asked for
-            of_each = torch.nested.nested_tensor_from_jagged(x.contiguous(), bounds, **lengths)
+            of_each = torch.nested.nested_tensor_from_jagged(x.contiguous(), mask, **lengths)
             return of_each.transpose(1, 2)
 
-        row = map(sequences, self.qkv(x).unflatten(-1, (3, self.heads, -1)).unbind(1))
+        (fused,) = self.fused
+        row = map(sequences, fused(x).unflatten(-1, (3, self.heads, -1)).unbind(1))
         attended = functional.scaled_dot_product_attention(*row, dropout_p=self.dropped())
-        return attended.transpose(1, 2).values().flatten(1)
+        return self.out(attended.transpose(1, 2).values().flatten(1))

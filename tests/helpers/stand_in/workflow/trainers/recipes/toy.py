@@ -6,7 +6,6 @@ from trainers.contract.recipe import Sgd
 from trainers.contract.weights import uniform
 
 OPTIMIZER = Sgd(momentum=0.9, weight_decay=1e-4)
-STATIC_LOSS_SCALE = 128.0
 CLASSES, BYTES = 10, 256
 
 

@@ -1,0 +1,78 @@
+"""How ranks share a model's weights and layers: replicas x shard x tensor, of which tensor ranks
+follow each other.
+"""
+
+from typing import NamedTuple
+
+from trainers.contract.recipe import why_undivided
+from trainers.contract.steplog import Refused
+
+
+class Grid(NamedTuple):
+    """Where a rank stands."""
+
+    rank: int
+    replicas: int
+    shard: int
+    """Over how many ranks each part of the weights is spread until it is needed."""
+    tensor: int
+    """Over how many ranks each layer is spread; they read the same batches."""
+
+    @property
+    def sizes(self):
+        return self.replicas, self.shard, self.tensor
+
+    @property
+    def shard_rank(self):
+        return self.rank // self.tensor % self.shard
+
+    @property
+    def share(self):
+        """Which of how many readers this rank is."""
+        return self.rank // self.tensor, self.replicas * self.shard
+
+    @property
+    def counts(self):
+        """Whether this rank counts batches, and what all ranks of a layer have alike."""
+        return self.rank % self.tensor == 0
+
+    @property
+    def part(self):
+        """Which part of the model this rank holds."""
+        return f"shard {self.shard_rank} tensor {self.rank % self.tensor}"
+
+    def check_alike(self, gathered):
+        """Refuse ranks of a layer that differ in what all of them have, such as norms.
+
+        Args:
+            gathered: each rank's digest of that, in their order.
+
+        Raises:
+            Refused: two differ.
+        """
+        for rank, found in enumerate(gathered):
+            first = rank - rank % self.tensor
+            if found != gathered[first]:
+                raise Refused(
+                    f"rank {rank} and rank {first} share layers, and their norms differ at the end"
+                )
+
+
+def grid_of(work, place):
+    """The Grid of a rank, as the flags ask for it.
+
+    Args:
+        work: what is to be trained.
+        place: this rank's.
+
+    Raises:
+        Refused: so many ranks cannot share the work, or the model, like that.
+    """
+    shard, tensor = work.flags.shard or 1, work.flags.tensor or 1
+    replicas, rest = divmod(place.world_size, shard * tensor)
+    if rest:
+        raise Refused(f"{place.world_size} ranks; allowed: multiples of {shard * tensor}")
+    reason = why_undivided(work.recipe, work.flags.shape, shard=shard, tensor=tensor)
+    if reason:
+        raise Refused(reason)
+    return Grid(place.rank, replicas, shard, tensor)

@@ -1,0 +1,129 @@
+"""Training in JAX with weights, gradients and moments spread over ranks, as NamedSharding says.
+
+The model and the optimizer are those of one device; XLA divides the work. Each rank makes only its
+own part of the weights.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from trainers.contract import backend
+from trainers.contract.grid import grid_of
+from trainers.contract.recipe import AdamW
+from trainers.contract.weights import digest
+from trainers.frameworks.jax.optimizers import adamw, sgd
+
+DATA = ("replicate", "shard")
+BATCH, ALL = PartitionSpec(DATA), PartitionSpec()
+ROWS, COLUMNS = PartitionSpec("tensor", "shard"), PartitionSpec("shard", "tensor")
+"""How a matrix lies on ranks: its layer's ranks have rows of it, or columns."""
+
+
+class Spread(backend.Step):
+    """Parts of layers over --tensor ranks, shares of these over --shard ranks."""
+
+    def __init__(self, made, work):
+        self._made, self._work, self._grid = made, work, grid_of(work, made.place)
+        devices = np.array(jax.devices()).reshape(self._grid.sizes)
+        self._mesh = Mesh(devices, (*DATA, "tensor"))
+        self.part = self._grid.part
+        self._model = work.model(work.flags, np.dtype(work.precision.dtype))
+        self._scale = work.precision.loss_scale or 1.0
+        batches = _OfAllRanks(made, NamedSharding(self._mesh, BATCH))
+        self.feed = backend.Feed(batches, work, self._grid.share, counts=self._grid.counts)
+        self._how = {n: self._placed(spec_of(n, size)) for n, size in work.shapes.items()}
+        self._weights = {
+            name: jax.make_array_from_callback(work.shapes[name], how, partial(self._part_of, name))
+            for name, how in self._how.items()
+        }
+        self._update, moments = (adamw if isinstance(work.optimizer, AdamW) else sgd)(work)
+        zeros = jax.jit(
+            lambda: {n: jnp.zeros(size, jnp.float32) for n, size in work.shapes.items()},
+            out_shardings=self._how,
+        )
+        self._moments = [zeros() for _ in range(moments)]
+        self._iteration = 0
+        outs = self._how, [self._how] * moments, self._placed(ALL)
+        self._iterate = jax.jit(self._one, donate_argnums=(0, 1), out_shardings=outs)
+
+    def _placed(self, spec):
+        return NamedSharding(self._mesh, spec)
+
+    def _part_of(self, name, index):
+        size = self._work.shapes[name]
+        ranges = (one.indices(extent)[:2] for one, extent in zip(index, size, strict=True))
+        return self._work.start_part(name, tuple(slice(*each) for each in ranges))
+
+    def _one(self, weights, moments, iteration, batch):
+        def scaled(weights):
+            loss, _ = self._model(weights, {}, None, *batch)
+            return loss * self._scale, loss
+
+        gradients, loss = jax.grad(scaled, has_aux=True)(weights)
+        gradients = jax.tree.map(lambda one: one / self._scale, gradients)
+        gradients = jax.lax.with_sharding_constraint(gradients, self._how)
+        weights, moments = self._update(weights, moments, gradients, iteration)
+        return weights, moments, loss
+
+    def _owned(self):
+        """Weights whose parts are this rank's to count: of norms, that all have, one rank's."""
+        first = self._grid.counts and self._grid.shard_rank == 0
+        for name, weight in self._weights.items():
+            if first or self._how[name].spec != ALL:
+                yield name, weight
+
+    def finish(self):
+        norms = (one for n, one in self._weights.items() if self._how[n].spec == ALL)
+        own = digest(np.asarray(one.addressable_data(0)) for one in norms)
+        self._grid.check_alike(self._made.gather(own))
+
+    def sizes(self):
+        return {name: one.addressable_data(0).size for name, one in self._owned()}
+
+    def weights(self):
+        for name, one in self._owned():
+            yield name, np.asarray(one.addressable_data(0))
+
+    def begin(self):
+        given = self._weights, self._moments, np.int32(1), self.feed.peek()
+        self._iterate = self._made.compiled(self._iterate, given)
+
+    def __call__(self, wanted):
+        self._iteration += 1
+        self._weights, self._moments, loss = self._iterate(
+            self._weights, self._moments, np.int32(self._iteration), next(self.feed)
+        )
+        return self._made.queued(loss)
+
+    def fetch(self, loss):
+        """The mean of all readers: XLA computes one loss."""
+        jax.block_until_ready(self._weights)
+        return float(loss.addressable_data(0))
+
+
+def spec_of(name, size):
+    """How a weight lies on the ranks: a matrix by rows or by columns, a norm whole."""
+    if len(size) == 1:
+        return ALL
+    return COLUMNS if name.endswith(".out.weight") else ROWS
+
+
+class _OfAllRanks:
+    """The backend, whose batches are parts of those of all ranks together."""
+
+    def __init__(self, made, how):
+        self._made, self._how = made, how
+
+    def __getattr__(self, name):
+        return getattr(self._made, name)
+
+    def placed(self, batches):
+        return map(self.put, batches)
+
+    def put(self, batch):
+        arrays = (np.asarray(one).astype(np.int32) for one in batch)
+        return [jax.make_array_from_process_local_data(self._how, one) for one in arrays]

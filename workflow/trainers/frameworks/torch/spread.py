@@ -1,0 +1,170 @@
+"""Training by fully_shard (FSDP2) and parallelize_module. No rank makes the whole model: each fills
+in its own part of the weights.
+
+A model has `layers`, says by spread_over(mesh) how they are spread over ranks, and fills in by
+fill_buffers() what is no weight.
+"""
+
+from contextlib import ExitStack, nullcontext
+
+import torch
+import torch.distributed as dist
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import Shard
+from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
+from torch.distributed.tensor.parallel import loss_parallel
+from torch.utils import checkpoint
+
+from trainers.contract.grid import grid_of
+from trainers.contract.precision import halves
+from trainers.contract.steplog import Refused
+from trainers.contract.weights import digest
+from trainers.frameworks.torch.backend import DataParallel
+
+
+class Spread(DataParallel):
+    """This rank's part of all weights: of --tensor ranks' layers, of --shard ranks' shares.
+
+    With 16-bit numbers features are such throughout, also where one rank has all; gradients are
+    added up in float32.
+    """
+
+    accumulates = False
+
+    def __init__(self, made, work):
+        self._made, self._grid = made, grid_of(work, made.place)
+        self._share, self._counts, self.part = self._grid.share, self._grid.counts, self._grid.part
+        if self._grid.tensor > 1 and work.flags.compile and work.flags.recompute:
+            raise Refused("--tensor, --compile and --recompute; allowed: two of them")
+        if not dist.is_initialized():  # of one rank
+            name = "gloo" if made.device.type == "cpu" else "nccl"
+            dist.init_process_group(name, store=dist.HashStore(), rank=0, world_size=1)
+        self._to_the_end = ExitStack()
+        if self._grid.tensor > 1:
+            # Of a row of logits no rank has all, in the backward pass either.
+            self._to_the_end.enter_context(loss_parallel())
+        super().__init__(made, work)
+        self._mixed = nullcontext()  # 16-bit numbers are fully_shard's
+
+    def alone(self):
+        """None: ranks wait for each other's parts within a pass."""
+        return None
+
+    def build(self, work, made):
+        flags = work.flags
+        # fully_shard has its dimension always: so what is computed in 16 bits is always the same.
+        sizes = [
+            (name, size)
+            for name, size in zip(("replicate", "shard", "tensor"), self._grid.sizes)
+            if size > 1 or name == "shard"
+        ]
+        names = tuple(name for name, _ in sizes)
+        mesh = init_device_mesh(
+            made.device.type, tuple(size for _, size in sizes), mesh_dim_names=names
+        )
+        with torch.device("meta"):
+            network = work.model(flags)
+        layers = list(network.layers)
+        if flags.recompute:
+            for layer in layers:
+                layer.forward = _recomputed(layer.forward, keep=flags.recompute == "some")
+        if self._grid.tensor > 1:
+            network.spread_over(mesh["tensor"])
+        if flags.compile:
+            for layer in layers:
+                layer.compile()
+        how = {"mesh": mesh[tuple(name for name in names if name != "tensor")]}
+        if halves(flags):
+            # What the model is called with, such as cosines, stays as it is.
+            how["mp_policy"] = MixedPrecisionPolicy(
+                param_dtype=getattr(torch, work.precision.dtype),
+                reduce_dtype=torch.float32,
+                cast_forward_inputs=False,
+            )
+        for part in (*layers, network):
+            fully_shard(part, **how)
+        network.to_empty(device=made.device)
+        network.fill_buffers()
+        with torch.no_grad():
+            for name, weight in work.named(network.parameters()).items():
+                held = self.held(weight)
+                if held.numel():
+                    held.copy_(torch.from_numpy(work.start_part(name, _index_of(weight))))
+        return network, network
+
+    def compiled(self):
+        """The model, whose layers are."""
+        return self._model
+
+    def finish(self):
+        alike = (self.held(one.detach()) for one in self._named.values() if not _is_divided(one))
+        own = digest(one.cpu().numpy() for one in alike)
+        self._grid.check_alike(self._made.gather(own))
+
+    def sizes(self):
+        return {name: self.held(one).numel() for name, one in self._counted()}
+
+    def weights(self):
+        for name, one in self._counted():
+            yield name, self.held(one.detach()).cpu().numpy()
+
+    def _counted(self):
+        """Weights whose parts are this rank's to count: of what all have alike, one does."""
+        for name, one in self._named.items():
+            if self._counts or _is_divided(one):
+                yield name, one
+
+    @staticmethod
+    def held(weight):
+        return weight.to_local()
+
+
+def _is_divided(weight):
+    """Whether the ranks of a layer have different parts of it."""
+    names, last = weight.device_mesh.mesh_dim_names, weight.placements[-1]
+    return names[-1] == "tensor" and isinstance(last, Shard)
+
+
+def _index_of(weight):
+    """Which part of the whole this rank holds: a slice for each dimension."""
+    sizes, first = compute_local_shape_and_global_offset(
+        weight.shape, weight.device_mesh, weight.placements
+    )
+    return tuple(slice(at, at + size) for at, size in zip(first, sizes))
+
+
+_KEPT = {
+    getattr(torch.ops.aten, name).default
+    for name in (
+        "mm",
+        "_scaled_dot_product_flash_attention",
+        "_scaled_dot_product_flash_attention_for_cpu",
+        "_scaled_dot_product_efficient_attention",
+        "_scaled_dot_product_cudnn_attention",
+    )
+}
+"""What a selective recomputation keeps: what takes longest, products and attention."""
+
+
+def _recomputed(forward, keep):
+    """A layer's forward whose features are computed anew for the gradients.
+
+    Args:
+        keep: whether those of _KEPT stay.
+    """
+
+    def policy(context, operation, *args, **kwargs):
+        kept = operation in _KEPT
+        ways = checkpoint.CheckpointPolicy
+        return ways.MUST_SAVE if kept else ways.PREFER_RECOMPUTE
+
+    def contexts():
+        return checkpoint.create_selective_checkpoint_contexts(policy)
+
+    how = {"context_fn": contexts} if keep else {}
+
+    def recomputed(*args):
+        return checkpoint.checkpoint(forward, *args, use_reentrant=False, **how)
+
+    return recomputed
