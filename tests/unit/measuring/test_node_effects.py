@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from reperf.measuring.node_effects import slow_nodes, t_bound, t_tail
+from reperf.measuring.node_effects import slow_nodes
 from reperf.tables import CELL
 
 WITHIN = 0.3
@@ -81,10 +81,3 @@ def test_a_node_with_two_slow_runs_may_be_unlucky():
     runs.loc[runs.index[:2], "throughput"] *= 0.7
     runs.loc[runs.index[:2], "hosts"] = "new"
     assert slow_nodes(runs) == []
-
-
-# Abramowitz and Stegun, table 26.10.
-@pytest.mark.parametrize(("dof", "t"), [(1, 12.706), (2, 4.303), (5, 2.571), (120, 1.980)])
-def test_students_t_is_that_of_the_tables(dof, t):
-    assert t_bound(0.025, dof) == pytest.approx(t, abs=5e-4)
-    assert t_tail(-t, dof) == pytest.approx(0.975, abs=2e-5)

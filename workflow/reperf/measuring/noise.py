@@ -8,8 +8,9 @@ from math import ceil, exp, log, sqrt
 from statistics import mean, median, variance
 
 from reperf.measuring.comparison import Cell, compare_tables, measured, names_of, rows_of
+from reperf.measuring.margin_rule import t_bound
 from reperf.measuring.report_sides import Side
-from reperf.measuring.statistics import SIGNIFICANCE, t_quantile
+from reperf.measuring.statistics import SIGNIFICANCE
 
 LEAST_FREEDOM = 6
 """The fewest differences from which a threshold is computed."""
@@ -60,7 +61,7 @@ class Noise:
         squares = sum(
             freedom * cell.between**2 for freedom, cell in zip(freedoms, self.cells, strict=True)
         )
-        quantile = t_quantile(1 - SIGNIFICANCE / 2 / len(self.cells), sum(freedoms))
+        quantile = t_bound(SIGNIFICANCE / 2 / len(self.cells), sum(freedoms))
         exceeded = exp(quantile * sqrt(2 * squares / sum(freedoms))) - 1
         return max(exceeded, *(cell.largest for cell in self.cells))
 

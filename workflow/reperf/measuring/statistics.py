@@ -10,7 +10,6 @@ from fractions import Fraction
 from functools import cache, lru_cache
 from itertools import combinations, count
 from math import ceil, comb
-from statistics import NormalDist
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -362,24 +361,6 @@ def _arrangements(ours: int, theirs: int) -> npt.NDArray[np.bool_]:
     rows = np.zeros((len(chosen), everyone), dtype=bool)
     np.put_along_axis(rows, chosen, True, axis=1)
     return rows
-
-
-def t_quantile(p: float, freedom: int) -> float:
-    """The quantile of Student's t distribution, to 3 % for p up to 0.9999 and 6 degrees or more.
-
-    Source: M. Abramowitz and I. A. Stegun, Handbook of Mathematical Functions, 26.7.5.
-
-    Examples:
-        >>> round(t_quantile(0.975, 12), 2)
-        2.18
-    """
-    z = NormalDist().inv_cdf(p)
-    terms = (
-        (z**3 + z) / 4,
-        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
-        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
-    )
-    return z + sum(term / freedom**power for power, term in enumerate(terms, 1))
 
 
 def repeats_to_resolve(rivals: int) -> int:
