@@ -19,30 +19,14 @@ from reperf.config import Cluster, Report
 from reperf.errors import ReperfError
 from reperf.machine import cores, gpus
 from reperf.text import printable
-from reperf.training import slurm
 from reperf.training.remote import command_on, is_here
+from reperf.training.slurm import check_shared
 
 ANSWER_SECONDS = 60
 """How long a host may take to answer."""
 _CLOCKS = 2.0
 """Seconds that a host's clock may be off, beyond what its answer took."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
-
-
-def ready_cluster(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
-    """Check what the cluster must have for a report, before the first run starts.
-
-    Args:
-        report: without a cluster, there is nothing to do.
-        workflow: nor is there where none of its jobs trains.
-
-    Raises:
-        ReperfError: names the host, or what Slurm lacks.
-    """
-    if report.slurm:
-        slurm.ready_cluster(report, workflow)
-    elif report.cluster and slurm.trains(workflow.dag):
-        check_hosts(report)
 
 
 def check_hosts(report: Report) -> None:
@@ -59,7 +43,7 @@ def check_hosts(report: Report) -> None:
             f"cluster.hosts: {first} is not this machine, {socket.gethostname()}; allowed: this "
             "machine first, where the runs are recorded"
         )
-    slurm.check_shared(Path.cwd())
+    check_shared(Path.cwd())
     secret, note = secrets.token_hex(), Path(f".reperf-hosts-{os.getpid()}")
     note.write_text(secret, encoding="utf-8")
     try:

@@ -74,7 +74,8 @@ class Place:
 
     def ports(self, count: int) -> tuple[int, ...]:
         """Ports for a run on each of the nodes; no other run uses them."""
-        raise NotImplementedError
+        self._claims = claimed_ports(count)  # on other hosts there are no other runs
+        return tuple(self._claims)
 
     def staged(self, data: str) -> str:
         """The folder that ranks read, once it holds what a folder below the work folder does."""
@@ -125,10 +126,6 @@ class ThisMachine(Place):
         used = used_gpus(os.environ, run.devices_per_node) if run.device == "cuda" else ()
         as_nvml_counts = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if used else {}
         self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(used), **as_nvml_counts}
-
-    def ports(self, count: int) -> tuple[int, ...]:
-        self._claims = claimed_ports(count)
-        return tuple(self._claims)
 
     def start(
         self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
@@ -259,10 +256,6 @@ class Hosts(Place):
         self.variables = {"CUDA_VISIBLE_DEVICES": gpus, **as_nvml_counts, **variables}
         meter = (sys.executable, "-m", "reperf.training.telemetry")
         self.meters = self.on_others([*meter, str(run.devices_per_node), "{host}"])
-
-    def ports(self, count: int) -> tuple[int, ...]:
-        self._claims = claimed_ports(count)  # and no other run has the other hosts
-        return tuple(self._claims)
 
     def start(
         self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False

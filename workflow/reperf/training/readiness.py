@@ -10,8 +10,8 @@ from reperf.config import Report
 from reperf.errors import ReperfError
 from reperf.machine import gpu_handles, visible_gpus
 from reperf.records.run_record import BESIDE, UNUSABLE
-from reperf.training.hosts import ready_cluster
-from reperf.training.slurm import trains
+from reperf.training.hosts import check_hosts
+from reperf.training.slurm import cancel_left_jobs, check_allocation, check_cluster
 
 SECONDS_BETWEEN_LOOKS = 10.0
 QUIET_LOOKS = 3
@@ -25,17 +25,25 @@ logger = logging.getLogger("snakemake.logging")
 def make_ready(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
     """Check the cluster; or look whether this machine is busy, and wait or go on as `on_busy` says.
 
-    Only a call that trains looks. On a cluster each run records what else its node did.
+    Nothing is done where no job of the call trains. On a cluster each run records what else its
+    node did. The work folder must be held: jobs that a killed call has left in it are cancelled.
 
     Args:
         report: with its device decided.
         workflow: with its graph of jobs.
 
     Raises:
-        ReperfError: as `ready_cluster` does.
+        ReperfError: names the host, or what Slurm lacks.
     """
-    ready_cluster(report, workflow)
-    if report.cluster or not trains(workflow.dag):
+    if not any(job.rule.name in ("train", "largest") for job in workflow.dag.needrun_jobs()):
+        return
+    if report.slurm:
+        check = check_cluster if workflow.nodes else check_allocation
+        check(report)
+        cancel_left_jobs()
+        return
+    if report.cluster:
+        check_hosts(report)
         return
     devices = set(map(report.device_of, report.suites))
     gpus = [gpu.uuid for gpu in visible_gpus(os.environ)] if "cuda" in devices else []

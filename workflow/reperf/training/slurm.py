@@ -122,26 +122,6 @@ def check_commands() -> None:
             )
 
 
-def ready_cluster(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
-    """Check what runs ask of the cluster, and cancel jobs that a killed workflow has left.
-
-    This workflow must hold the folder, or a live workflow's jobs would be cancelled as well.
-
-    Args:
-        report: without a cluster, there is nothing to do.
-        workflow: nor is there where none of its jobs trains.
-
-    Raises:
-        ReperfError: as `check_cluster` and `check_allocation` do.
-    """
-    if report.slurm and trains(workflow.dag):
-        if workflow.nodes:
-            check_cluster(report)
-        else:
-            check_allocation(report)
-        cancel_left_jobs()
-
-
 def cancel_left_jobs() -> None:
     """Cancel the jobs that a killed call has left in this folder, which this one must hold."""
     if jobs := cancel_jobs(Path.cwd()):
@@ -149,11 +129,6 @@ def cancel_left_jobs() -> None:
         print(f"reperf: cancelling the jobs of a killed workflow: {named}", file=sys.stderr)
     while _jobs_of(Path.cwd()):
         time.sleep(1)
-
-
-def trains(dag: Any) -> bool:  # noqa: ANN401 - Snakemake's own
-    """Whether any job of a call trains: all others run where Snakemake was called."""
-    return any(job.rule.name in ("train", "largest") for job in dag.needrun_jobs())
 
 
 def nodes_of(job: str) -> tuple[tuple[str, ...], int]:
