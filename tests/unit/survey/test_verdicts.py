@@ -13,7 +13,7 @@ from reperf.config import Report, load_report
 from reperf.errors import ReperfError
 from reperf.records.survey_record import SurveyedRun, SurveyRecord
 from reperf.survey.cell_choice import check_ready, choose
-from reperf.survey.shown import show, write_junit, write_page
+from reperf.survey.shown import as_junit, as_page, show
 from reperf.survey.verdicts import verdicts_of
 from rich.console import Console
 
@@ -95,16 +95,14 @@ def test_a_terminal_gets_a_table():
     assert "computes otherwise" in printed(surveyed(), force_terminal=True)
 
 
-def test_junit_and_the_page_hold_every_node_and_run(tmp_path):
+def test_junit_and_the_page_hold_every_node_and_run():
     record = surveyed()
     verdicts = verdicts_of(record)
-    write_junit(tmp_path / "junit.xml", record, verdicts)
-    suite = ET.parse(tmp_path / "junit.xml").getroot()
+    suite = ET.fromstring(as_junit(record, verdicts))
     assert (suite.get("tests"), suite.get("failures")) == ("7", "4")
     failed = {case.get("name") for case in suite if case.find("failure") is not None}
     assert failed == {"node1", "node2", "node4", "node9"}
-    write_page(tmp_path / "page.html", record, verdicts)
-    page = (tmp_path / "page.html").read_text()
+    page = as_page(record, verdicts)
     assert page.count("<circle") == 28  # of 30 runs, two gave nothing
     assert "&lt;i&gt;" in page
     assert "<i>" not in page

@@ -7,12 +7,12 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
 
 from reperf.errors import ReperfError
 from reperf.text import printable
 
 if TYPE_CHECKING:
+    from reperf.junit import Outcome
     from reperf.measuring.compared import Compared
 
 BAD_INPUT = 2
@@ -21,8 +21,11 @@ LARGEST_THRESHOLD = 50
 """Percent."""
 _NO_LIMIT = 1 << 16
 _STYLES = {"slower": "bold red", "no longer measured": "bold red", "faster": "green"}
-_FAILED = ("slower", "no longer measured")
-_SKIPPED = ("cannot tell", "not comparable", "never measured")
+_OUTCOMES: dict[str, "Outcome"] = {
+    **dict.fromkeys(("slower", "no longer measured"), "failure"),
+    **dict.fromkeys(("cannot tell", "not comparable", "never measured"), "skipped"),
+}
+"""Judgement -> the outcome of its test case."""
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -157,24 +160,13 @@ def print_table(
 
 
 def _junit(compared: "Compared") -> str:
-    """The comparison as JUnit's XML, which CI systems show."""
+    """The comparison as JUnit's XML, with a test case a cell."""
+    from reperf.junit import Case, junit  # noqa: PLC0415
     from reperf.measuring.compared import summary  # noqa: PLC0415
 
-    suite = ElementTree.Element("testsuite", name="reperf compare")
-    counts = dict.fromkeys(("failure", "skipped"), 0)
-    for cell, row in compared.rows:
-        case = ElementTree.SubElement(
-            suite, "testcase", classname=printable(cell.cell[0]), name=printable(row[0])
-        )
-        *numbers, verdict = row[1:]
-        text = printable("  ".join(filter(None, [verdict, *numbers])))
-        for kind, judgements in (("failure", _FAILED), ("skipped", _SKIPPED)):
-            if cell.verdict.judgement in judgements:
-                ElementTree.SubElement(case, kind, message=text)
-                counts[kind] += 1
-        ElementTree.SubElement(case, "system-out").text = text
-    suite.attrib |= {"tests": str(len(compared.rows)), "failures": str(counts["failure"])}
-    suite.attrib |= {"skipped": str(counts["skipped"])}
-    ElementTree.SubElement(suite, "system-out").text = printable(summary(compared))
-    ElementTree.indent(suite)
-    return ElementTree.tostring(suite, encoding="unicode", xml_declaration=False) + "\n"
+    cases = []
+    for cell, (name, *numbers, verdict) in compared.rows:
+        outcome = _OUTCOMES.get(cell.verdict.judgement, "")
+        said = "  ".join(filter(None, [verdict, *numbers]))
+        cases.append(Case(cell.cell[0], name, outcome, said))
+    return junit("reperf compare", cases, summary(compared))

@@ -48,7 +48,7 @@ def render_html(
     }
     view = compared and ComparisonView(compared)
     given = {"report": context, "root": root, "bounds": bounds, "compared": view}
-    return _render("report.html.j2", figures, **given)
+    return render_page("report.html.j2", figures, **given)
 
 
 def render_published(figures: Path) -> str:
@@ -60,12 +60,12 @@ def render_published(figures: Path) -> str:
     by_kind = defaultdict(list)
     for discrepancy in discrepancies():
         by_kind[discrepancy.kind].append(discrepancy)
-    return _render("published.html.j2", figures, tables=load_tables(), discrepancies=by_kind)
+    return render_page("published.html.j2", figures, tables=load_tables(), discrepancies=by_kind)
 
 
 def render_comparison(compared: Compared) -> str:
     """The page of a comparison: a row a cell, its change around zero."""
-    return _render("comparison.html.j2", Path(), compared=ComparisonView(compared))
+    return render_page("comparison.html.j2", compared=ComparisonView(compared))
 
 
 def render_history(folder: str, history: History) -> str:
@@ -75,12 +75,22 @@ def render_history(folder: str, history: History) -> str:
         folder: the name of what was read.
         history: its cells.
     """
-    lines = [LineView(line) for line in history.lines]
-    given = {"folder": folder, "lines": lines, "left_out": history.left_out, "height": HEIGHT}
-    return _render("history.html.j2", Path(), **given)
+    return render_page(
+        "history.html.j2",
+        folder=folder,
+        lines=[LineView(line) for line in history.lines],
+        left_out=history.left_out,
+        height=HEIGHT,
+    )
 
 
-def _render(template: str, figures: Path, **given: Any) -> str:  # noqa: ANN401 - for the template
+def render_page(template: str, figures: Path = Path(), **given: Any) -> str:  # noqa: ANN401
+    """A page by its template, in the style of all pages.
+
+    Args:
+        figures: folder of the figures that the template draws.
+        given: what the template asks for.
+    """
     environment = page_environment(block, finalize=_shown, autoescape=True)
     return environment.get_template(template).render(
         **given,

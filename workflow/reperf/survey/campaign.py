@@ -15,7 +15,7 @@ from reperf.layout import SURVEY_FOLDER
 from reperf.records.survey_record import SurveyRecord
 from reperf.survey.cell_choice import check_ready, choose, title_of
 from reperf.survey.node_jobs import survey_nodes
-from reperf.survey.shown import show, write_junit, write_page
+from reperf.survey.shown import as_junit, as_page, show
 from reperf.survey.verdicts import FAULTS, verdicts_of
 
 RECORD, PAGE = SURVEY_FOLDER / "survey.json", SURVEY_FOLDER / "survey.html"
@@ -79,11 +79,13 @@ def survey(
     verdicts = verdicts_of(record)
     record = record.model_copy(update={"verdicts": verdicts.content})
     record.write(RECORD)
-    write_page(PAGE, record, verdicts)
+    with whole_file(PAGE) as stream:
+        stream.write(as_page(record, verdicts))
     with whole_file(PAGE.with_suffix(".txt")) as stream:
         show(record, verdicts, Console(file=stream))
     if junit:
-        write_junit(junit, record, verdicts)
+        with whole_file(junit) as stream:
+            stream.write(as_junit(record, verdicts))
     if as_json:
         print(json.dumps(record.model_dump(mode="json"), indent=2, ensure_ascii=False))
     else:

@@ -1,0 +1,42 @@
+"""Results as JUnit's XML, which CI systems show."""
+
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+from xml.etree import ElementTree as ET
+
+from reperf.text import printable
+
+Outcome = Literal["failure", "skipped", ""]
+
+
+class Case(NamedTuple):
+    """A test case: what was judged, and how."""
+
+    group: str
+    name: str
+    outcome: Outcome
+    """"": passed."""
+    said: str
+
+
+def junit(name: str, cases: Iterable[Case], said: str) -> str:
+    """A suite of test cases.
+
+    Args:
+        name: the suite's.
+        said: about all of them.
+    """
+    suite = ET.Element("testsuite", name=printable(name))
+    for case in cases:
+        element = ET.SubElement(
+            suite, "testcase", classname=printable(case.group), name=printable(case.name)
+        )
+        if case.outcome:
+            ET.SubElement(element, case.outcome, message=printable(case.said))
+        ET.SubElement(element, "system-out").text = printable(case.said)
+    suite.set("tests", str(len(suite)))
+    for outcome, counted in (("failure", "failures"), ("skipped", "skipped")):
+        suite.set(counted, str(len(suite.findall(f"testcase/{outcome}"))))
+    ET.SubElement(suite, "system-out").text = printable(said)
+    ET.indent(suite)
+    return ET.tostring(suite, encoding="unicode") + "\n"
