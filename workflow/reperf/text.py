@@ -5,6 +5,7 @@ begin a new line, reverse the text or are invisible; most are not allowed in HTM
 """
 
 import re
+from collections.abc import Iterable
 from unicodedata import category
 
 FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
@@ -43,6 +44,18 @@ def count(value: int, noun: str) -> str:
     """
     plural = "es" if noun.endswith(("ch", "s", "sh", "x")) else "s"
     return f"{value} {noun}" + ("" if value == 1 else plural)
+
+
+def listed(words: Iterable[object], shown: int = 6, separator: str = ", ") -> str:
+    """The first of some words, and how many more there are.
+
+    Examples:
+        >>> listed("abcde", 3)
+        'a, b, c and 2 more'
+    """
+    every = list(map(str, words))
+    more = len(every) - shown
+    return separator.join(every[:shown]) + (f" and {more} more" if more > 0 else "")
 
 
 def in_markdown(text: str) -> str:

@@ -7,6 +7,7 @@ from importlib.metadata import distributions
 from pathlib import Path
 
 from reperf.errors import ReperfError
+from reperf.text import listed
 
 # A package in a lock; hashes, options and comments do not match. Without "==", any version will do.
 _LOCKED = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^]]*\])?\s*(?:==\s*([^\s;,#\\]+))?")
@@ -40,8 +41,8 @@ def check_locked(packages: Mapping[str, str], lock: Path, name: str) -> None:
             differ.append(f"{package} {version} for {' or '.join(allowed) or 'none'}")
     if differ:
         raise ReperfError(
-            f"{name}: other packages were installed than it locks: {_first(differ)}; does a "
-            "constraint, an override or an index of uv prefer these, or does the lock lack them?"
+            f"{name}: other packages were installed than it locks: {listed(differ, _SHOWN)}; does "
+            "a constraint, an override or an index of uv prefer these, or does the lock lack them?"
         )
 
 
@@ -78,12 +79,7 @@ def differing(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
         for name in sorted({*found, *then})
         if not _is_same(found.get(name, ""), then.get(name, ""))
     ]
-    return _first(differ)
-
-
-def _first(differ: list[str]) -> str:
-    more = len(differ) - _SHOWN
-    return ", ".join(differ[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return listed(differ, _SHOWN)
 
 
 def _installed(place: Path) -> Iterator[tuple[str, str]]:

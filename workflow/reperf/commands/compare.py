@@ -19,7 +19,6 @@ BAD_INPUT = 2
 """The exit status where the usual one would mean "slower"."""
 LARGEST_THRESHOLD = 50
 """Percent."""
-_NO_LIMIT = 1 << 16
 _STYLES = {"slower": "bold red", "no longer measured": "bold red", "faster": "green"}
 _OUTCOMES: dict[str, "Outcome"] = {
     **dict.fromkeys(("slower", "no longer measured"), "failure"),
@@ -127,10 +126,10 @@ def show(compared: "Compared") -> None:
         last_lines,
     )
 
-    rows = [(row, _STYLES.get(cell.verdict.judgement, "")) for cell, row in compared.rows]
     print_lines(first_lines(compared))
-    if rows:
-        print_table(HEADINGS, LEFT, rows)
+    if compared.rows:
+        styles = [_STYLES.get(cell.verdict.judgement, "") for cell, _ in compared.rows]
+        print_table(HEADINGS, LEFT, [row for _, row in compared.rows], styles)
     print_lines(last_lines(compared))
 
 
@@ -141,22 +140,16 @@ def print_lines(lines: Iterable[str]) -> None:
 
 
 def print_table(
-    headings: Sequence[str], left: Sequence[str], rows: Iterable[tuple[Sequence[str], str]]
+    headings: Sequence[str],
+    left: Sequence[str],
+    rows: Iterable[Sequence[str]],
+    styles: Sequence[str] = (),
 ) -> None:
-    """Print a table between two empty lines: rows, each with its style."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    """Print a table between two empty lines."""
+    from reperf.terminal import table_lines, width_here  # noqa: PLC0415 - rich is slow to import
 
-    console = Console(width=None if sys.stdout.isatty() else _NO_LIMIT, highlight=False)
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading in left else "right")
-    for values, style in rows:
-        table.add_row(*map(Text, map(printable, values)), style=style)
-    with console.capture() as captured:
-        console.print(table)
-    print("", *(line.rstrip() for line in captured.get().splitlines()), "", sep="\n")
+    lines = table_lines(headings, left, rows, styles=styles, width=width_here())
+    print("", *lines, "", sep="\n")
 
 
 def _junit(compared: "Compared") -> str:

@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         for line in history.lines
     ]
     left = ("cell", "unit", "newest", "steps")
-    print_table(HEADINGS, left, [(row, "") for row in rows])
+    print_table(HEADINGS, left, rows)
     print_lines(_notes(history))
     return 0
 

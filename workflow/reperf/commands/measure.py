@@ -10,7 +10,6 @@ from dataclasses import asdict
 from functools import partial
 from math import isfinite
 from pathlib import Path
-from shutil import get_terminal_size
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -151,6 +150,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from reperf.measuring.request import MeasureRequest  # noqa: PLC0415
     from reperf.measuring.results_table import csv_lines, table  # noqa: PLC0415
     from reperf.nearest import did_you_mean  # noqa: PLC0415
+    from reperf.terminal import width_here  # noqa: PLC0415
 
     if options.format not in (None, *formats()):
         meant = did_you_mean(options.format, formats())
@@ -194,7 +194,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
         measured = (result.measured for result in watched())
         lines = map(_object, measured) if options.json else csv_lines(measured)
     else:
-        width = get_terminal_size().columns if sys.stdout.isatty() else None
+        width = width_here()
         lines = table(list(_counted(watched())), width=width, files=options.files)
     for line in lines:
         print(line, flush=True)

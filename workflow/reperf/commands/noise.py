@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
             )
             for cell in noise.cells
         ]
-        print_table(headings, headings[:1], [(row, "") for row in rows])
+        print_table(headings, headings[:1], rows)
     print_lines(f"{name}: not compared: {why}" for name, why in noise.not_compared.items())
     if not noise.cells:
         last = "no cell can be compared: nothing is known about the noise"

@@ -17,15 +17,13 @@ from reperf.commands.compare import (
     write_text,
 )
 from reperf.errors import ReperfError
-from reperf.text import count
+from reperf.text import count, listed
 
 if TYPE_CHECKING:
     from reperf.measuring.compared import Compared
 
 NOT_REPRODUCED, CANNOT_TELL = 1, 3
 """Exit statuses."""
-_SHOWN = 6
-"""Names of files that a line lists."""
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -73,8 +71,7 @@ def run(options: argparse.Namespace) -> int:
         lines = [f"{options.archive}: SHA-256 {prepared.archive_sha256}"]
         for names, whose in ((prepared.locks, "the archive's"), (prepared.code, code)):
             if names:
-                more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-                lines.append(f"differs, {whose} runs: {', '.join(names[:_SHOWN])}{more}")
+                lines.append(f"differs, {whose} runs: {listed(names)}")
         if not options.json:
             print_lines(lines)
         status = _run_workflow(options)

@@ -2,14 +2,13 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reperf.commands import ask_for_files, count
 from reperf.errors import ReperfError
 from reperf.nearest import did_you_mean
-from reperf.text import printable
+from reperf.text import listed, printable
 
 if TYPE_CHECKING:
     from reperf.config import Run
@@ -80,26 +79,24 @@ def run(options: argparse.Namespace) -> int:
 
 def _show(runs: "list[Run]") -> None:
     """Show each run with its status, its number and the reason why it has none."""
-    from rich.console import Console  # noqa: PLC0415
-    from rich.markup import escape  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-
     from reperf.layout import tables_of  # noqa: PLC0415
     from reperf.printed import number  # noqa: PLC0415
     from reperf.tables import read_measurements  # noqa: PLC0415
+    from reperf.terminal import table_lines, width_here  # noqa: PLC0415
 
     tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
     measured = (read_measurements(table) for table in tables if table.exists())
     rows = {row.log: row for table in measured for row in table.itertuples()}
-    table = Table("run", "status", "throughput", "reason", box=None, pad_edge=False)
+    shown = []
     for run in runs:
         name, row = "/".join(run.folder.parts[2:]), rows.get(str(run.log))
         values = [name, "not measured", "", ""]
         if row:
             throughput = f"{number(row.throughput)} {row.unit}" if row.status == "ok" else ""
             values = [name, row.status, throughput, row.reason]
-        table.add_row(*(escape(printable(value)) for value in values))
-    Console().print(table)
+        shown.append(values)
+    headings = ("run", "status", "throughput", "reason")
+    print(*table_lines(headings, headings, shown, width=width_here()), sep="\n")
 
 
 def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":
@@ -112,7 +109,7 @@ def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":
     if not fitting:
         there = list(dict.fromkeys(value for run in runs for value in _values(run, name)))
         raise ReperfError(
-            f"--{name} {wanted}: no run fits; allowed: {_listed(there)}"
+            f"--{name} {wanted}: no run fits; allowed: {listed(there, SHOWN)}"
             f"{did_you_mean(wanted, map(str, there))}"
         )
     return fitting
@@ -124,9 +121,3 @@ def _values(run: "Run", name: str) -> list[str | int]:
         return [getattr(run, name)]
     variant = run.shown_variant
     return [variant, *variant.split("+")] if variant else [WITHOUT]
-
-
-def _listed(values: Iterable[str | int]) -> str:
-    words = list(map(str, values))
-    more = len(words) - SHOWN
-    return ", ".join(words[:SHOWN]) + (f" and {more} more" if more > 0 else "")

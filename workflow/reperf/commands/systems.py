@@ -3,8 +3,8 @@
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterator, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from reperf.errors import ReperfError
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from reperf.systems import Device, Needs, Precision, System
 
 HEADINGS = ("system", "trains", "on CPUs", "on GPUs", "builds")
-NO_LIMIT = 10_000
-"""Characters of a line that goes to no terminal."""
 
 
 class _Build(NamedTuple):
@@ -77,33 +75,26 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _show(rows: Sequence[Sequence[str]], host: "Host") -> None:
-    from rich.console import Console  # noqa: PLC0415
-    from rich.table import Table  # noqa: PLC0415
-    from rich.text import Text  # noqa: PLC0415
+    from reperf.terminal import table_lines, width_here  # noqa: PLC0415 - rich
 
-    table = Table(*HEADINGS, box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for row in rows:
-        table.add_row(*map(Text, row))
-    console = Console(width=None if sys.stdout.isatty() else NO_LIMIT, highlight=False)
-    with console.capture() as captured:
-        console.print(table)
-    print(*(line.rstrip() for line in captured.get().splitlines()), sep="\n")
+    print(*table_lines(HEADINGS, HEADINGS, rows, width=width_here()), sep="\n")
     gpus = ", ".join(dict.fromkeys(f"{gpu.name} ({gpu.capability})" for gpu in host.gpus))
     print("GPUs by compute capability; -: in no precision")
     print(printable(f"this machine: {host.cpu}; GPUs: {gpus or 'none'}"))
 
 
 def _rows(system: "System", host: "Host", wanted: str | None) -> Iterator[tuple[str, ...]]:
-    """A row for each set of precisions; workloads with the same share one."""
+    """A row for each set of precisions, whose workloads share it, and for each build."""
     by_precision: dict[tuple[str, ...], list[str]] = {}
     for workload in filter(system.trains, system.workloads):
         if wanted in (None, workload):
             precisions = _precisions(system, workload, host)
             shown = tuple(" ".join(precisions[device]) or "-" for device in precisions)
             by_precision.setdefault(shown, []).append(workload)
-    builds = "\n".join(_said(build) for build in _builds(system, host))
-    for number, (shown, workloads) in enumerate(by_precision.items()):
-        yield system.id, ", ".join(workloads), *shown, "" if number else builds
+    trains = [(system.id, ", ".join(names), *shown) for shown, names in by_precision.items()]
+    builds = map(_said, _builds(system, host))
+    for row, build in zip_longest(trains, builds, fillvalue=""):
+        yield *(row or ("",) * 4), build
 
 
 def _said(build: _Build) -> str:

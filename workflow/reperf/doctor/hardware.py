@@ -18,6 +18,7 @@ import pynvml
 from reperf.machine import cores, gpu_handles
 from reperf.printed import gibibytes
 from reperf.records.diagnosis import Verdict
+from reperf.text import listed
 
 Reading = tuple[str, bool]
 """A setting or a state in words, and whether it is as it should be."""
@@ -218,12 +219,10 @@ def _others() -> Reading:
     percents = [(_percent(process), process) for process in others]
     busy = sorted((pair for pair in percents if pair[0] >= BUSY_PERCENT), key=lambda pair: -pair[0])
     shown = [f"{process.info['name']} ({process.pid}) {percent:.0f} %" for percent, process in busy]
-    if len(shown) > SHOWN_PROCESSES:
-        shown[SHOWN_PROCESSES:] = [f"{len(shown) - SHOWN_PROCESSES} more"]
     load = psutil.getloadavg()[0]
     if shown or load > cores() / 2:
-        what = f"{', '.join(shown) or 'none busy'}; load {load:.1f} on {cores()} CPUs"
-        return what, False
+        busy_ones = listed(shown, SHOWN_PROCESSES) or "none busy"
+        return f"{busy_ones}; load {load:.1f} on {cores()} CPUs", False
     return "none busy", True
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from reperf.records.diagnosis import Finding, Verdict
-from reperf.text import count
+from reperf.text import count, listed
 
 FOLDER = Path("logs/health")
 NEAREST_BYTES = 64 * 10**6
@@ -68,8 +68,7 @@ def _dcgmi(text: str) -> Verdict:
             gpu = result.get("gpu_ids", result.get("entity_id", ""))
             bad[status].append(f"{name} of GPU {gpu}: {_words(result.get('warnings'))}")
     if worst := bad["fail"] or bad["warn"]:
-        more = len(worst) - SHOWN_FAILURES
-        shown = "; ".join(worst[:SHOWN_FAILURES]) + (f"; {more} more" if more > 0 else "")
+        shown = listed(worst, SHOWN_FAILURES, "; ")
         return Verdict("error" if bad["fail"] else "warning", shown, "see NVIDIA's guide to DCGM")
     passed = sum(str(result.get("status", "")).lower() == "pass" for _, result in results)
     return Verdict(

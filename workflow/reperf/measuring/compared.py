@@ -1,7 +1,7 @@
 """What people and programs read of a comparison: lines, a table's rows, one object."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,7 @@ from reperf.measuring.comparison import (
 )
 from reperf.measuring.report_sides import Differences, Side, differences, read_side
 from reperf.printed import gibibytes, in_four_digits, percent
-from reperf.text import count, in_markdown
+from reperf.text import count, in_markdown, listed
 
 THRESHOLD = 0.01
 """The smallest change that matters, as a share, where nobody says another."""
@@ -28,8 +28,6 @@ SLOWER, NOTHING_COMPARABLE = 1, 3
 """Exit statuses."""
 HEADINGS = ("cell", "before", "after", "unit", "change", "95 % interval", "n", "verdict")
 LEFT = ("cell", "unit", "verdict")
-SHOWN = 6
-"""Values and names that a line lists."""
 _PACKAGE = "package "
 
 
@@ -132,16 +130,20 @@ def lines_of(differing: Differences) -> list[str]:
     """What differs, a line each; packages share one."""
     values = differing.items()
     lines = [
-        f"differs: {name}: {listed(before)} -> {listed(after)}"
+        f"differs: {name}: {_values(before)} -> {_values(after)}"
         for name, (before, after) in values
         if not name.startswith(_PACKAGE)
     ]
     packages = [
-        f"{name.removeprefix(_PACKAGE)} {listed(before)} -> {listed(after)}"
+        f"{name.removeprefix(_PACKAGE)} {_values(before)} -> {_values(after)}"
         for name, (before, after) in values
         if name.startswith(_PACKAGE)
     ]
-    return lines + ([f"differs: packages: {listed(packages, '; ')}"] if packages else [])
+    return lines + ([f"differs: packages: {listed(packages, separator='; ')}"] if packages else [])
+
+
+def _values(values: Sequence[str]) -> str:
+    return listed(values) or "unknown"
 
 
 def last_lines(compared: Compared) -> list[str]:
@@ -153,9 +155,8 @@ def last_lines(compared: Compared) -> list[str]:
     only = (comparison.only_base, "first"), (comparison.only_new, "second")
     for cells, which in only:
         if cells:
-            lines.append(
-                f"only in the {which}: {listed((compared.names[cell] for cell in cells), '; ')}"
-            )
+            names = [compared.names[cell] for cell in cells]
+            lines.append(f"only in the {which}: {listed(names, separator='; ')}")
     if not comparison.cells and comparison.only_base and comparison.only_new:
         for column, before, after in columns_apart(comparison.only_base, comparison.only_new):
             values = [listed(sorted(value or "none" for value in side)) for side in (before, after)]
@@ -221,13 +222,6 @@ def signed(ratio: float) -> str:
 def as_percentage(share: float) -> str:
     """A share as somebody would type it: "0.5 %"."""
     return f"{100 * share:g} %"
-
-
-def listed(values: Iterable[str], separator: str = ", ") -> str:
-    """The first SHOWN of some words, and how many more there are."""
-    words = list(values)
-    more = len(words) - SHOWN
-    return separator.join(words[:SHOWN] or ["unknown"]) + (f" and {more} more" if more > 0 else "")
 
 
 def as_object(compared: Compared) -> dict[str, Any]:

@@ -7,9 +7,7 @@ from dataclasses import asdict, fields
 from pathlib import PurePath
 from statistics import median
 
-from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
 from reperf.logs.checks import SENTENCES
@@ -18,6 +16,7 @@ from reperf.measuring.duplicates import DuplicateFinder
 from reperf.measuring.measure import Measurement
 from reperf.measuring.request import RunResult
 from reperf.tables import table_of
+from reperf.terminal import rendered, table_lines
 from reperf.text import printable
 
 HEADER = ("throughput", "unit", "window", "printed", "every", "widest", "batch", "format", "log")
@@ -28,7 +27,6 @@ _LEFT = ("unit", "format", "log", "folder")
 _SELDOM = ("left out", "to train")
 """Further columns, before the format, where a log has anything for them: how many evaluations the
 window goes without, with their time, and the time to train."""
-_NO_LIMIT = 1 << 16
 WARNED, REFUSED = "measured with a warning", "refused"
 _SCATTERED = 1.25
 """How many times as fast as the slowest run the fastest may be; WIDE, without importing pandas."""
@@ -62,7 +60,7 @@ def table(
         return _inside(run.log, folder) + (f" run {run.run}" if run.log in several else "")
 
     def say(text: str, indent: int = 0) -> Iterator[str]:
-        return _rendered(Padding(Text(printable(text)), (0, 0, 0, indent)), width)
+        return rendered(Padding(Text(printable(text)), (0, 0, 0, indent)), width)
 
     if folder:
         yield from say(f"in {folder}")
@@ -71,12 +69,13 @@ def table(
         yield from say(f"{len(measured)} measured")
         seldom = [column for column in _SELDOM if any(_extra(column, run) for run in measured)]
         header = (*HEADER[:-2], *seldom, *HEADER[-2:])
-        yield from _columns(header, [[*_cells(run, seldom), name(run)] for run in measured], width)
+        rows = [[*_cells(run, seldom), name(run)] for run in measured]
+        yield from table_lines(header, _LEFT, rows, width=width)
         yield ""
     medians = _medians(results, folder)
     copies = len(measured) - sum(int(n) for n, *_ in medians)
     if copies or len(medians) < len(measured):
-        yield from _columns(FOLDERS, medians, width)
+        yield from table_lines(FOLDERS, _LEFT, medians, width=width)
         if copies:
             yield from say(
                 f"left out of the medians, as copies in the same folder: {copies}", _BELOW
@@ -112,29 +111,6 @@ def csv_lines(runs: Iterable[Measurement]) -> Iterator[str]:
     for run in runs:
         row = {name: _field(value) for name, value in asdict(run).items()}
         yield table_of([row], names).splitlines()[1]
-
-
-def _rendered(what: Table | Padding, width: int | None) -> Iterator[str]:
-    console = Console(
-        width=width or _NO_LIMIT, color_system=None, highlight=False, force_terminal=False
-    )
-    with console.capture() as captured:
-        console.print(what)
-    yield from (line.rstrip() for line in captured.get().splitlines())
-
-
-def _columns(
-    header: Sequence[str], rows: Iterable[Sequence[str]], width: int | None
-) -> Iterator[str]:
-    columns = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for name in header:
-        left = name in _LEFT
-        columns.add_column(
-            name, justify="left" if left else "right", no_wrap=not left, overflow="fold"
-        )
-    for row in rows:
-        columns.add_row(*(Text(printable(cell)) for cell in row))
-    yield from _rendered(columns, width)
 
 
 def _groups(
