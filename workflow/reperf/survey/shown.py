@@ -49,7 +49,7 @@ def _rows(verdicts: Verdicts) -> Iterator[tuple[State, str, str]]:
 
 def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:
     """Print all that is said: in a terminal as a table, else in tab-separated columns."""
-    lines = [*claims(survey, verdicts), *advice(verdicts)]
+    lines = [*claims(survey, verdicts), *advice(survey, verdicts)]
     if not console.is_terminal:
         rows = map("\t".join, _rows(verdicts))
         for line in (heading(survey, verdicts), *rows, *lines):
@@ -90,7 +90,7 @@ def as_page(survey: SurveyRecord, verdicts: Verdicts) -> str:
         heading=heading(survey, verdicts),
         nodes=verdicts.nodes,
         claims=claims(survey, verdicts),
-        advice=advice(verdicts),
+        advice=advice(survey, verdicts),
         shares=shares,
         margin=margin,
         scale=Scale.of([margin, *chain.from_iterable(shares.values())]),
