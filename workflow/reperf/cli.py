@@ -31,15 +31,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        The exit status: 0 success, 1 a ReperfError, WRONG_ARGUMENTS, INTERRUPTED, NOBODY_READS, or
-        the command's own.
+        The exit status: 0 success, 1 a ReperfError or what the command says of one,
+        WRONG_ARGUMENTS, INTERRUPTED, NOBODY_READS, or the command's own.
     """
     if sys.stderr is None:  # closed by the caller; print() would take standard output instead
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
+    status = 1
     try:
         return _run_and_flush(arguments)
     except ReperfError as error:
-        message = str(error)
+        message, status = str(error), error.status
     except ModuleNotFoundError as error:
         if str(error.name).startswith("reperf"):
             raise
@@ -62,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
     with suppress(OSError):  # there is nobody left to tell
         print(f"reperf: {message}", file=sys.stderr)
-    return 1
+    return status
 
 
 def _run_and_flush(arguments: Sequence[str] | None) -> int:
@@ -109,7 +110,11 @@ def _run(arguments: Sequence[str] | None) -> int:
         called.error(f"unrecognized arguments: {' '.join(unknown)}{called.meant_by(unknown[0])}")
     if called is parser:
         parser.error(f"COMMAND: is missing; allowed: {', '.join(commands.choices)}")
-    return options.run(options)
+    try:
+        return options.run(options)
+    except ReperfError as error:
+        error.status = getattr(options, "status_of_faults", error.status)
+        raise
 
 
 class _Parser(argparse.ArgumentParser):

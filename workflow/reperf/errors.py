@@ -20,6 +20,9 @@ class ReperfError(Exception):
     allowed. The command line and the workflow's scripts print it without a traceback.
     """
 
+    status = 1
+    """The exit status of the command line."""
+
     def __init__(self, message: str) -> None:
         # File names and values from outside may hold line breaks and worse.
         super().__init__(printable(message))

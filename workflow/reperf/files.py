@@ -49,6 +49,12 @@ def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Itera
             partial.unlink()
 
 
+def write_whole(path: Path | str, content: str | bytes, *, durable: bool = True) -> None:
+    """Write a file, whole or not at all; see whole_file."""
+    with whole_file(path, "wb" if isinstance(content, bytes) else "w", durable) as stream:
+        stream.write(content)
+
+
 def remove_partials(folder: Path, name: str = "") -> None:
     """Remove the half-written files in a folder that nobody is writing any more.
 

@@ -12,7 +12,7 @@ from reperf.building.work_folder import wait_for_steps
 from reperf.config import Report, Run, load_report
 from reperf.configfiles import read_report
 from reperf.errors import ReperfError, one_line_errors
-from reperf.files import whole_file
+from reperf.files import write_whole
 from reperf.layout import PAGES, REPORT_PLAN, RUN_RECORD, SUITE_PLAN, SURVEY_FOLDER, tables_of
 from reperf.plans.plan_files import ReportPlan, SuitePlan
 from reperf.plans.planning import Plans
@@ -167,5 +167,4 @@ def complete(summary: Path, measurements: Path, output: Path) -> None:
         raise ReperfError(
             f"{len(failed)} of {len(cells)} cells failed: {named}; the report shows them"
         )
-    with whole_file(output) as stream:
-        stream.write(f"{len(cells)} cells, each measured or explained\n")
+    write_whole(output, f"{len(cells)} cells, each measured or explained\n")

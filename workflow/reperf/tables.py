@@ -13,7 +13,7 @@ from typing import Any, TextIO
 import pandas as pd
 
 from reperf.errors import ReperfError
-from reperf.files import whole_file
+from reperf.files import write_whole
 from reperf.text import field_of, from_field
 
 _FIRST = {
@@ -145,8 +145,7 @@ def write_table(
     path: Path | str, rows: Iterable[Mapping[str, Any]], columns: Iterable[str]
 ) -> None:
     """Write rows as CSV; None and NaN become empty fields."""
-    with whole_file(path) as stream:
-        stream.write(table_of(rows, columns))
+    write_whole(path, table_of(rows, columns))
 
 
 def table_of(rows: Iterable[Mapping[str, Any]], columns: Iterable[str]) -> str:

@@ -19,7 +19,7 @@ from reperf.archive.descriptions import made_with, pages
 from reperf.config import Report, load_report, runs_of
 from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
-from reperf.files import whole_file
+from reperf.files import write_whole
 from reperf.layout import FIGURES, figures_of, tables_of
 from reperf.measuring.recheck import measured_tables
 from reperf.member_names import CELLS, CHECK, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
@@ -80,8 +80,7 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
         with chdir(folder):
             draw_suite(tables[0], tables[1], FIGURES.format(suite=suite.name))
             for name, content in pages(report, records).items():
-                with whole_file(name, "wb") as stream:
-                    stream.write(content)
+                write_whole(name, content)
         made = [*figures, README, PAGE]
         differ = [name for name in made if (folder / name).read_bytes() != archive.read(name)]
         here = made_with()
@@ -123,8 +122,7 @@ def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[R
         again[CHECK] = check_table(read_measurements(StringIO(again[tables[0]])))
         records = list(records_of(runs_of(cells)))
         for name, text in again.items():
-            with whole_file(name) as stream:
-                stream.write(text)
+            write_whole(name, text)
     differ = [
         f"{name} from line {_first_other(text, archive.read(name).decode(errors='replace'))}"
         for name, text in again.items()

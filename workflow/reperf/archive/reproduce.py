@@ -10,7 +10,7 @@ from reperf.archive.container import unpack, verified
 from reperf.archive.rebuild import config_in
 from reperf.config import load_report
 from reperf.errors import ReperfError
-from reperf.files import sha256, whole_file
+from reperf.files import sha256, write_whole
 from reperf.member_names import CONFIG
 from reperf.systems import ROOT
 
@@ -71,8 +71,7 @@ def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
                     (folder / name).unlink(missing_ok=True)
                     unpack(archive, name, folder)
             again = _again(config, digest)
-            with whole_file(folder / CONFIGURATION) as stream:
-                stream.write(json.dumps(again, indent=2) + "\n")
+            write_whole(folder / CONFIGURATION, json.dumps(again, indent=2) + "\n")
         locks, code = (
             tuple(name for name in differing if name.startswith(begin)) for begin in (_LOCKS, _CODE)
         )

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 from reperf.errors import ReperfError
-from reperf.files import reading, whole_file
+from reperf.files import reading, write_whole
 
 _NAMESPACE = "reperf"
 """What a signature is for: one that was made for anything else is refused."""
@@ -29,8 +29,7 @@ def sign(path: Path, key: Path) -> None:
         ReperfError: the file or the key cannot be read.
     """
     signature = _ssh_keygen(path, "sign", "-n", _NAMESPACE, "-f", str(key))
-    with whole_file(signature_of(path)) as stream:
-        stream.write(signature)
+    write_whole(signature_of(path), signature)
 
 
 def signer_of(path: Path, signers: Path) -> str:

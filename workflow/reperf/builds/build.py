@@ -16,7 +16,7 @@ from reperf.builds.installed import differing, why_not_as_built
 from reperf.builds.site_python import Listed, interpreter_of, look
 from reperf.config import Container, Run, SiteEnvironment
 from reperf.errors import ReperfError
-from reperf.files import sha256, whole_file
+from reperf.files import sha256, write_whole
 from reperf.host import Environment
 from reperf.systems import Device, Lock, LockName, System, load_systems
 
@@ -244,8 +244,7 @@ class Built(Contents):
 
     def write(self, folder: Path) -> None:
         """Write it, whole or not at all."""
-        with whole_file(folder / RECORD) as stream:
-            stream.write(self.model_dump_json(indent=2) + "\n")
+        write_whole(folder / RECORD, self.model_dump_json(indent=2) + "\n")
 
 
 def read_built(build: Build) -> Built:

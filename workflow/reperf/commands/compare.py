@@ -3,12 +3,11 @@
 import argparse
 import json
 import re
-import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from reperf.errors import ReperfError
+from reperf.files import write_whole
 from reperf.text import printable
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--junit", type=Path, metavar="FILE", help="write JUnit's XML too: a test case a cell"
     )
     ask_for_page(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, status_of_faults=BAD_INPUT)
 
 
 def ask_for_threshold(parser: argparse.ArgumentParser) -> None:
@@ -84,16 +83,13 @@ def run(options: argparse.Namespace) -> int:
         compare_paths,
     )
 
-    try:
-        compared = compare_paths(options.base, options.new, options.threshold)
-        if options.junit:
-            write_text(options.junit, _junit(compared))
-        if options.html:
-            from reperf.report.html import render_comparison  # noqa: PLC0415 - libraries
+    compared = compare_paths(options.base, options.new, options.threshold)
+    if options.junit:
+        write_whole(options.junit, _junit(compared))
+    if options.html:
+        from reperf.report.html import render_comparison  # noqa: PLC0415 - libraries
 
-            write_text(options.html, render_comparison(compared))
-    except ReperfError as error:
-        return bad_input(error)
+        write_whole(options.html, render_comparison(compared))
     if options.json:
         print(json.dumps(as_object(compared), indent=2, ensure_ascii=False))
     elif options.markdown:
@@ -101,20 +97,6 @@ def run(options: argparse.Namespace) -> int:
     else:
         show(compared)
     return compared.status
-
-
-def bad_input(error: ReperfError) -> int:
-    """Say what is wrong; the status."""
-    print(f"reperf: {error}", file=sys.stderr)
-    return BAD_INPUT
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file, whole or not at all."""
-    from reperf.files import whole_file  # noqa: PLC0415
-
-    with whole_file(path) as stream:
-        stream.write(text)
 
 
 def show(compared: "Compared") -> None:

@@ -6,14 +6,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reperf.commands.compare import (
+    BAD_INPUT,
     ask_for_page,
     ask_for_threshold,
-    bad_input,
     print_lines,
     print_table,
-    write_text,
 )
-from reperf.errors import ReperfError
+from reperf.files import write_whole
 
 if TYPE_CHECKING:
     from reperf.measuring.history import History, Line
@@ -33,7 +32,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     ask_for_threshold(parser)
     parser.add_argument("--json", action="store_true", help="one JSON object")
     ask_for_page(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, status_of_faults=BAD_INPUT)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -41,14 +40,11 @@ def run(options: argparse.Namespace) -> int:
     from reperf.measuring.history import FEWEST, history_of  # noqa: PLC0415
     from reperf.printed import in_four_digits  # noqa: PLC0415
 
-    try:
-        history = history_of(options.folder, options.threshold)
-        if options.html:
-            from reperf.report.html import render_history  # noqa: PLC0415 - libraries
+    history = history_of(options.folder, options.threshold)
+    if options.html:
+        from reperf.report.html import render_history  # noqa: PLC0415 - libraries
 
-            write_text(options.html, render_history(str(options.folder), history))
-    except ReperfError as error:
-        return bad_input(error)
+        write_whole(options.html, render_history(str(options.folder), history))
     if options.json:
         print(json.dumps(_object(history), indent=2, ensure_ascii=False))
         return 0

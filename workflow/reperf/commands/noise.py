@@ -6,8 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from reperf.commands.compare import bad_input, print_lines, print_table
-from reperf.errors import ReperfError
+from reperf.commands.compare import BAD_INPUT, print_lines, print_table
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -22,7 +21,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument("first", type=Path, metavar="REPORT", help="as for reperf compare")
     parser.add_argument("others", type=Path, nargs="+", metavar="REPORT")
     parser.add_argument("--json", action="store_true", help="one JSON object")
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, status_of_faults=BAD_INPUT)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -37,10 +36,7 @@ def run(options: argparse.Namespace) -> int:
     from reperf.measuring.report_sides import differences, read_side  # noqa: PLC0415
     from reperf.text import count  # noqa: PLC0415
 
-    try:
-        sides = [read_side(path) for path in (options.first, *options.others)]
-    except ReperfError as error:
-        return bad_input(error)
+    sides = [read_side(path) for path in (options.first, *options.others)]
     noise = noise_of(sides)
     status = 0 if noise.cells else NOTHING_COMPARABLE
     if options.json:

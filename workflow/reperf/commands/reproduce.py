@@ -8,15 +8,16 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from reperf.commands import ask_for_files
 from reperf.commands.compare import (
+    BAD_INPUT,
     ask_for_page,
     ask_for_threshold,
-    bad_input,
     print_lines,
     show,
-    write_text,
 )
 from reperf.errors import ReperfError
+from reperf.files import write_whole
 from reperf.text import count, listed
 
 if TYPE_CHECKING:
@@ -46,17 +47,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="run the archive's trainers instead of this checkout's: code of whoever made it",
     )
     parser.add_argument("--profile", help="as for snakemake: slurm, or a folder of your own")
-    parser.add_argument(
-        "--configfile",
-        type=Path,
-        nargs="+",
-        default=[],
-        metavar="FILE",
-        help="what counts more than the archive's configuration, such as site.yaml",
-    )
+    ask_for_files(parser, "what counts more than the archive's configuration")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     ask_for_page(parser)
-    parser.set_defaults(run=run)
+    parser.set_defaults(run=run, status_of_faults=BAD_INPUT)
 
 
 def run(options: argparse.Namespace) -> int:
@@ -65,26 +59,23 @@ def run(options: argparse.Namespace) -> int:
     from reperf.layout import ALL_MEASUREMENTS  # noqa: PLC0415
     from reperf.measuring.compared import as_object, compare_paths  # noqa: PLC0415
 
-    try:
-        prepared = prepare(options.archive, options.to, its_code=options.trainers)
-        code = "the archive's" if prepared.with_its_code else "this checkout's"
-        lines = [f"{options.archive}: SHA-256 {prepared.archive_sha256}"]
-        for names, whose in ((prepared.locks, "the archive's"), (prepared.code, code)):
-            if names:
-                lines.append(f"differs, {whose} runs: {listed(names)}")
-        if not options.json:
-            print_lines(lines)
-        status = _run_workflow(options)
-        table = options.to / ALL_MEASUREMENTS
-        if status and not table.exists():
-            raise ReperfError(f"{options.to}: snakemake ended with status {status}: see above")
-        compared = compare_paths(options.archive, options.to, options.threshold)
-        if options.html:
-            from reperf.report.html import render_comparison  # noqa: PLC0415 - libraries
+    prepared = prepare(options.archive, options.to, its_code=options.trainers)
+    code = "the archive's" if prepared.with_its_code else "this checkout's"
+    lines = [f"{options.archive}: SHA-256 {prepared.archive_sha256}"]
+    for names, whose in ((prepared.locks, "the archive's"), (prepared.code, code)):
+        if names:
+            lines.append(f"differs, {whose} runs: {listed(names)}")
+    if not options.json:
+        print_lines(lines)
+    status = _run_workflow(options)
+    table = options.to / ALL_MEASUREMENTS
+    if status and not table.exists():
+        raise ReperfError(f"{options.to}: snakemake ended with status {status}: see above")
+    compared = compare_paths(options.archive, options.to, options.threshold)
+    if options.html:
+        from reperf.report.html import render_comparison  # noqa: PLC0415 - libraries
 
-            write_text(options.html, render_comparison(compared))
-    except ReperfError as error:
-        return bad_input(error)
+        write_whole(options.html, render_comparison(compared))
     verdict, code_of_exit = verdict_of(compared)
     if options.json:
         found = {"verdict": verdict, "archive_sha256": prepared.archive_sha256}

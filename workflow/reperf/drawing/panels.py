@@ -13,10 +13,16 @@ from typing import Any, Generic, Literal, TypeVar
 import pandas as pd
 
 from reperf.drawing.labels import series_of
-from reperf.measuring.marks import BOUND_BY_LOADER, is_doubtful, is_scattered, marks_of
+from reperf.measuring.marks import (
+    BUSY,
+    NOT_USABLE,
+    WAITED,
+    is_doubtful,
+    is_scattered,
+    marks_of,
+)
 from reperf.measuring.statistics import Ratio, compare, ratio, repeats_to_resolve
 from reperf.printed import ABSENT, difference, in_four_digits, percent, sharing
-from reperf.records.run_record import BESIDE, UNUSABLE
 from reperf.tables import CELL
 from reperf.text import count
 
@@ -38,23 +44,23 @@ class Entry:
     def measured(self) -> bool:
         return bool(pd.notna(self.row.throughput_median))
 
+    def _has(self, *marks: str) -> bool:
+        return any(mark.startswith(marks) for mark in marks_of(self.row._asdict()))
+
     @property
     def bound_by_loader(self) -> bool:
         """Whether training waited for data for more than a trifle of its time."""
-        waited = pd.notna(self.row.waited) and self.row.waited > BOUND_BY_LOADER
-        return bool(self.measured and waited)
+        return self._has(WAITED)
 
     @property
     def beside(self) -> bool:
         """Whether other work took more than a trifle of its machine while it was measured."""
-        loaded = pd.notna(self.row.load) and self.row.load > BESIDE
-        on_gpus = pd.notna(self.row.gpu_processes) and self.row.gpu_processes > 0
-        return bool(self.measured and (loaded or on_gpus))
+        return self._has(BUSY, NOT_USABLE)
 
     @property
     def unusable(self) -> bool:
         """Whether other work took so much of its machine that its number is of no use."""
-        return bool(self.measured and pd.notna(self.row.load) and self.row.load > UNUSABLE)
+        return self._has(NOT_USABLE)
 
     @property
     def scattered(self) -> bool:

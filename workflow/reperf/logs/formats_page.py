@@ -13,7 +13,7 @@ from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
 
-from reperf.files import whole_file
+from reperf.files import write_whole
 from reperf.logs import formats as package
 from reperf.logs.format import Format, Prints
 from reperf.logs.formats import formats
@@ -83,5 +83,4 @@ def _row(cells: tuple[str, ...]) -> str:
 if __name__ == "__main__":
     path = Path(sys.argv[1])
     made = with_tables(path.read_text(encoding="utf-8"))
-    with whole_file(path) as stream:
-        stream.write(made)
+    write_whole(path, made)

@@ -19,6 +19,7 @@ THROTTLED = 0.01
 CLOCKS = 1.05
 """The greatest clock of a cell's runs over the least beyond which they are said to differ."""
 
+BUSY, WAITED = "beside other work", "bound by loader"
 NOT_USABLE = "not usable"
 """How the mark of such a cell begins."""
 STRAY = "starts elsewhere"
@@ -49,12 +50,12 @@ def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
     marks = {
         STRAY: stray,
         f"{NOT_USABLE}: {percent(load)} other work": unusable,
-        "beside other work": beside and not unusable,
+        BUSY: beside and not unusable,
         f"throttled {percent(throttled)} of its time": _above(throttled, THROTTLED),
         **{mark: code in str(row["warnings"]).split(", ") for code, mark in OF_LOGS.items()},
         f"clocks differ: {slow:.0f} to {fast:.0f} MHz": pd.notna(slow) and fast > CLOCKS * slow,
         "scattered": is_scattered(row),
-        "bound by loader": _above(row["waited"], BOUND_BY_LOADER),
+        WAITED: _above(row["waited"], BOUND_BY_LOADER),
         f"{NOTES[0]}: {hosts} hosts": pd.notna(row["num_nodes"]) and hosts > row["num_nodes"],
         f"{NOTES[1]}: {row['unconfirmed']} as the configuration says": bool(row["unconfirmed"]),
     }

@@ -15,7 +15,7 @@ from reperf.config.data import KIND_OF
 from reperf.config.words import LARGEST
 from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError
-from reperf.files import whole_file
+from reperf.files import write_whole
 from reperf.layout import (
     ALL_MEASUREMENTS,
     ALL_SUMMARY,
@@ -98,8 +98,7 @@ class Plans:
         }
         for path, text in (runs | dict(self._texts())).items():
             if not _holds(Path(path), text):
-                with whole_file(path, durable=False) as stream:
-                    stream.write(text)
+                write_whole(path, text, durable=False)
 
     def run(self, folder: str) -> RunPlan:
         """The plan of the run in a folder.

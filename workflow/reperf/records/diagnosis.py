@@ -9,7 +9,7 @@ from pydantic import Field, ValidationError
 from reperf.builds import build_of
 from reperf.config import Run
 from reperf.faults import Model
-from reperf.files import whole_file
+from reperf.files import write_whole
 from reperf.host import Host
 from reperf.layout import DIAGNOSIS
 from reperf.systems import Device
@@ -169,8 +169,7 @@ class Diagnosis(Model):
         Raises:
             OSError: the file cannot be written.
         """
-        with whole_file(path) as stream:
-            stream.write(self.model_dump_json(indent=2) + "\n")
+        write_whole(path, self.model_dump_json(indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path | str) -> Self | None:

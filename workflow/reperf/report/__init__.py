@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 
 from reperf.config import Report
-from reperf.files import whole_file
+from reperf.files import write_whole
 from reperf.layout import PAGES
 from reperf.measuring.compared import Compared
 from reperf.records.diagnosis import Diagnosis
@@ -51,10 +51,7 @@ def write_report(
         ReperfError: a file cannot be written.
     """
     context = gather(report, records, measurements, summary, diagnosis, archives=archives)
-    with whole_file(html) as stream:
-        root = f"{relpath('.', Path(PAGES[0]).parent)}/"
-        stream.write(render_html(context, figures, root, compared))
-    with whole_file(markdown) as stream:
-        stream.write(render_markdown(context, relpath(figures, markdown.parent)))
-    with whole_file(published) as stream:
-        stream.write(render_published(figures))
+    root = f"{relpath('.', Path(PAGES[0]).parent)}/"
+    write_whole(html, render_html(context, figures, root, compared))
+    write_whole(markdown, render_markdown(context, relpath(figures, markdown.parent)))
+    write_whole(published, render_published(figures))

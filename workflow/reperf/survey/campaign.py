@@ -10,7 +10,7 @@ from rich.console import Console
 from reperf.config import Report
 from reperf.doctor.targets import nodes_of
 from reperf.errors import ReperfError
-from reperf.files import whole_file
+from reperf.files import whole_file, write_whole
 from reperf.layout import SURVEY_FOLDER
 from reperf.records.survey_record import SurveyRecord
 from reperf.survey.cell_choice import check_ready, choose, title_of
@@ -80,13 +80,11 @@ def survey(
     verdicts = verdicts_of(record)
     record = record.model_copy(update={"verdicts": verdicts.content})
     record.write(RECORD)
-    with whole_file(PAGE) as stream:
-        stream.write(as_page(record, verdicts))
+    write_whole(PAGE, as_page(record, verdicts))
     with whole_file(PAGE.with_suffix(".txt")) as stream:
         show(record, verdicts, Console(file=stream))
     if junit:
-        with whole_file(junit) as stream:
-            stream.write(as_junit(record, verdicts))
+        write_whole(junit, as_junit(record, verdicts))
     if as_json:
         print(json.dumps(record.model_dump(mode="json"), indent=2, ensure_ascii=False))
     else:

@@ -18,7 +18,7 @@ from typing import Any
 
 from reperf.config import Report, Window
 from reperf.errors import ReperfError
-from reperf.files import whole_file
+from reperf.files import write_whole
 from reperf.layout import PLAN, RUN_LOG, SURVEY_FOLDER
 from reperf.logs.formats import mllog
 from reperf.measuring.found_logs import own_run
@@ -62,8 +62,7 @@ def survey_nodes(
         order = shuffled.sample(left, len(left))
         folders = {node: SURVEY_FOLDER / str(number) / node for node in order}
         for node, folder in folders.items():
-            with whole_file(folder / PLAN) as stream:
-                stream.write((plan.on_host(node) if plan.aside.hosts else plan).text)
+            write_whole(folder / PLAN, (plan.on_host(node) if plan.aside.hosts else plan).text)
         if plan.aside.hosts:
             given_up = _run_on_hosts(plan.aside.remote, folders, at_once or len(order))
         else:

@@ -7,17 +7,18 @@ import json
 import os
 import secrets
 import socket
-import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from subprocess import TimeoutExpired
 from typing import Any
 
 from reperf.config import Cluster, Report
 from reperf.errors import ReperfError
 from reperf.machine import cores, gpus
+from reperf.programs import ended
 from reperf.text import printable
 from reperf.training.remote import command_on, is_here
 from reperf.training.slurm import check_shared
@@ -48,13 +49,8 @@ def check_hosts(report: Report) -> None:
     note.write_text(secret, encoding="utf-8")
     try:
         with ThreadPoolExecutor(32) as pool:
-            answers = dict(
-                zip(
-                    cluster.hosts,
-                    pool.map(partial(_ask, cluster, note), cluster.hosts),
-                    strict=True,
-                )
-            )
+            found = pool.map(partial(_ask, cluster, note), cluster.hosts)
+            answers = dict(zip(cluster.hosts, found, strict=True))
     finally:
         note.unlink()
     names: dict[tuple[str, str], str] = {}
@@ -89,25 +85,16 @@ def _ask(cluster: Cluster, note: Path, host: str) -> dict[str, Any]:
     command = [sys.executable, "-m", "reperf.training.hosts", str(note)]
     asked = time.time()
     try:
-        answer = subprocess.run(
-            command_on(cluster.remote, [host], command, f"--run={os.getpid()}"),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            timeout=ANSWER_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        command = command_on(cluster.remote, [host], command, f"--run={os.getpid()}")
+        answer = ended(command, time_limit=ANSWER_SECONDS)
+    except TimeoutExpired:
         raise _unfit(host, f"no answer in {ANSWER_SECONDS} s", "hosts that answer") from None
     try:
         known: dict[str, Any] = json.loads(answer.stdout)
     except ValueError:
-        said = answer.stderr.splitlines() + answer.stdout.splitlines()
-        said = [line for line in said if line.strip()] or ["no answer"]
-        why = " | ".join(said)
-        raise _unfit(
-            host, why, f"hosts that `{cluster.remote}` reaches without a question"
-        ) from None
+        said = filter(str.strip, (answer.stderr + answer.stdout).splitlines())
+        allowed = f"hosts that `{cluster.remote}` reaches without a question"
+        raise _unfit(host, " | ".join(said) or "no answer", allowed) from None
     late, early = known["time"] - time.time(), known["time"] - asked
     return known | {"off": late if late > 0 else early if early < 0 else 0.0}
 

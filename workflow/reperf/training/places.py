@@ -25,6 +25,7 @@ from reperf.training.remote import command_on, name_of
 from reperf.training.slurm import ask, nodes_of
 from reperf.training.telemetry import used_gpus
 
+_METER = (sys.executable, "-m", "reperf.training.telemetry")
 _LABEL = re.compile(rb" *\d+: ")
 _OF_A_NODE = {"{node_rank}": '"$SLURM_NODEID"', VISIBLE_GPUS: '"$CUDA_VISIBLE_DEVICES"'}
 _STRICT = """\
@@ -164,9 +165,7 @@ class SlurmJob(Place):
         self._first_port = _FIRST_PORT + int(job) * _PORTS_OF_A_JOB % _PORTS
         on_gpus = run.device == "cuda"
         self._gpus = [gpus_option(cluster.get("gres"), run.devices_per_node)] * on_gpus
-        self.meters = self.on_others(
-            [sys.executable, "-m", "reperf.training.telemetry", str(run.devices_per_node)]
-        )
+        self.meters = self.on_others([*_METER, str(run.devices_per_node)])
         self.cluster: Mapping[str, Any] = dict(cluster)
         self._before = tuple(cluster.get("before", ()))
         # Slurm itself tells each node's processes which GPUs they have.
@@ -254,8 +253,7 @@ class Hosts(Place):
         gpus = ",".join(map(str, range(run.devices_per_node))) if run.device == "cuda" else ""
         as_nvml_counts = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if gpus else {}
         self.variables = {"CUDA_VISIBLE_DEVICES": gpus, **as_nvml_counts, **variables}
-        meter = (sys.executable, "-m", "reperf.training.telemetry")
-        self.meters = self.on_others([*meter, str(run.devices_per_node), "{host}"])
+        self.meters = self.on_others([*_METER, str(run.devices_per_node), "{host}"])
 
     def start(
         self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False

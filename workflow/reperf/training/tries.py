@@ -10,7 +10,7 @@ from reperf.builds import build_of
 from reperf.builds.build import digest_now
 from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
-from reperf.files import remove_partials, sha256, whole_file
+from reperf.files import remove_partials, sha256, whole_file, write_whole
 from reperf.layout import PLAN, RUN_FILES, RUN_LOG, RUN_RECORD, TRIES
 from reperf.plans.run_plan import RunPlan
 from reperf.records.run_record import FINAL, LONGEST_REASON, RunRecord
@@ -42,8 +42,7 @@ def new_try(run: Path, plan: RunPlan) -> Path:
             remove_partials(place)
     folder = run / TRIES / str(int(tries[-1].name) + 1 if tries else 1)
     folder.mkdir(parents=True)
-    with whole_file(folder / PLAN) as stream:
-        stream.write(plan.text)
+    write_whole(folder / PLAN, plan.text)
     return folder
 
 

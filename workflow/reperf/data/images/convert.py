@@ -23,7 +23,7 @@ from reperf.data.images import LAYOUT, Images
 from reperf.data.images.formats import FORMATS
 from reperf.data.images.image import Image, read_image
 from reperf.errors import ReperfError
-from reperf.files import reading, whole_file
+from reperf.files import reading, whole_file, write_whole
 
 # The ImageNet class closest to each photograph.
 PHOTOGRAPHS = {
@@ -183,8 +183,7 @@ def make(folder: Path, images_per_class: int = 32) -> None:
         for number in range(images_per_class):
             name = f"{synset}_{number}.JPEG"
             image = _encoded(_view(photograph, random.Random(name)))
-            with whole_file(partial / synset / name, "wb", durable=False) as stream:
-                stream.write(image)
+            write_whole(partial / synset / name, image, durable=False)
             sizes.append(len(image))
             digest.update(image)
     partial.rename(train)

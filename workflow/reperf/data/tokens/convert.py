@@ -11,7 +11,7 @@ from reperf.data.conversion import Conversion, Counts, Format, PartWriter
 from reperf.data.framing import index_line
 from reperf.data.text_files import END, UTF8, Pieces
 from reperf.data.tokens import Tokens
-from reperf.files import whole_file
+from reperf.files import write_whole
 
 Ids = npt.NDArray[np.integer]
 IDS = Format[Ids](lambda ids: [ids.tobytes()], sidecars={".idx": index_line})
@@ -27,8 +27,7 @@ def make(path: Path) -> None:
     Raises:
         ReperfError: the file cannot be written.
     """
-    with whole_file(path) as stream:
-        stream.write(f"{END}\n".join(topic.rstrip() + "\n" for _, topic in sorted(topics.items())))
+    write_whole(path, f"{END}\n".join(topic.rstrip() + "\n" for _, topic in sorted(topics.items())))
 
 
 def conversion(settings: Tokens, _format_name: str, _workers: int) -> Conversion[Ids]:
