@@ -25,9 +25,8 @@ from reperf.drawing.figures import (
     Steps,
     _shortened,
     draw_cost,
-    draw_efficiency,
     draw_epochs,
-    draw_speedup,
+    draw_scaling,
     draw_steps,
     draw_suite,
     draw_throughput,
@@ -87,7 +86,7 @@ def throughput(cells: pd.DataFrame) -> Figure:
 
 
 def speedup(*cells: dict) -> Figure:
-    return draw_speedup(pd.DataFrame(cells), "title", "suite")
+    return draw_scaling("speedup", pd.DataFrame(cells), "suite")
 
 
 def texts(figure: Figure) -> list[str]:
@@ -155,7 +154,7 @@ def test_a_cell_without_a_number_says_why_and_is_never_a_bar_of_zero(cells):
 
 
 def test_a_system_that_was_not_tried_is_in_no_figure(cells):
-    for figure in throughput(cells), draw_speedup(cells, "title", "suite"):
+    for figure in throughput(cells), draw_scaling("speedup", cells, "suite"):
         assert not any("OneFlow" in text for text in texts(figure))
 
 
@@ -163,11 +162,11 @@ def test_a_suite_without_any_number_still_has_figures(tmp_path):
     cells = pd.DataFrame([cell(status="unsupported"), cell(devices=2, status="unsupported")])
     assert texts(throughput(cells)).count("unsupported") == 2
     save(throughput(cells), tmp_path / "throughput")
-    save(draw_speedup(cells, "title", "suite"), tmp_path / "speedup")
+    save(draw_scaling("speedup", cells, "suite"), tmp_path / "speedup")
 
 
 def test_each_series_has_a_plot_of_its_own_beside_the_ideal_the_best_first(cells):
-    figure = draw_speedup(cells, "title", "suite")
+    figure = draw_scaling("speedup", cells, "suite")
     ideal = [[1, 1], [8, 8], [16, 16]]
     assert points(figure) == [ideal, [[1, 1], [8, 7.5], [16, 14]]]
     assert points(figure, 1) == [ideal, [[1, 1], [8, 6]]]
@@ -175,7 +174,7 @@ def test_each_series_has_a_plot_of_its_own_beside_the_ideal_the_best_first(cells
 
 
 def test_efficiency_is_drawn_over_device_counts_that_double(cells):
-    figure = draw_efficiency(cells, "title", "suite")
+    figure = draw_scaling("efficiency", cells, "suite")
     axes = figure.axes[0]
     ideal, measured = points(figure)
     assert {y for _, y in ideal} == {1}
@@ -189,13 +188,13 @@ def test_efficiency_is_drawn_over_device_counts_that_double(cells):
 def test_a_scattered_cell_has_no_speedup_and_marks_stand_at_the_foot_of_a_plot(cells):
     scattered = [False, True, *[False] * 5]
     marks = ["bound by loader", "scattered", *[""] * 5]
-    figure = draw_speedup(cells.assign(scattered=scattered, marks=marks), "title", "suite")
+    figure = draw_scaling("speedup", cells.assign(scattered=scattered, marks=marks), "suite")
     assert points(figure)[1] == [[1, 1], [16, 14]]
     assert "on 1: bound by loader\non 8: scattered" in texts(figure)
 
 
 def test_a_system_has_one_colour_in_all_figures(cells):
-    line = draw_speedup(cells, "title", "suite").axes[1].lines[-1]
+    line = draw_scaling("speedup", cells, "suite").axes[1].lines[-1]
     patches = throughput(cells[cells["system"] == "mxnet"]).axes[0].patches
     assert line.get_color() == colour_of("mxnet")
     assert {to_hex(bar.get_facecolor()) for bar in patches} == {colour_of("mxnet").lower()}
@@ -507,7 +506,7 @@ def test_a_figure_shows_any_text_and_holds_no_character_that_xml_forbids(cells, 
     odd = named.assign(status=named["status"].where(named["speedup"].notna(), HOSTILE))
     shown = printable(HOSTILE)
     throughput = draw_throughput(odd, HOSTILE, HOSTILE, HOSTILE)
-    speedup = draw_speedup(odd, HOSTILE, HOSTILE)
+    speedup = draw_scaling("speedup", odd, HOSTILE)
     assert f"PyTorch{shown}" in texts(throughput)
     for name, figure in (("throughput", throughput), ("speedup", speedup)):
         save(figure, tmp_path / name)

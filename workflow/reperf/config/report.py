@@ -37,7 +37,7 @@ from reperf.config.words import (
 from reperf.data.kinds import KINDS
 from reperf.faults import checked
 from reperf.nearest import did_you_mean
-from reperf.systems import BuildKind, Device, LockName, load_systems, load_workloads
+from reperf.systems import BuildKind, Device, load_systems, load_workloads
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number, PlainPath
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -475,10 +475,6 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
             options=self.container.options,
         )
 
-    def _fit_lock(self, suite: Suite, entry: Entry) -> LockName | None:
-        """The lock that an entry uses in place of the first of its system's."""
-        return None if entry.lock else self.hardware_of(suite).locks.get(entry.system)
-
     def run(self, suite: str, entry: str, topology: str, repeat: int) -> Run:
         """The run that a path names."""
         of_suite = self.suite(suite)
@@ -490,7 +486,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
         can = load_systems()[entry.system].workloads.get(suite.workload)
         read = can.reads[0] if suite.input == "records" and can and can.reads else suite.input
         data, container = self.data_of(suite), self._container_of(suite, entry)
-        build = self._build_of(suite, entry)
+        build, fit_locks = self._build_of(suite, entry), self.hardware_of(suite).locks
         device = self.device_of(suite)
         batch_size = entry.batch_size or suite.batch_size
         together = load_systems()[entry.system].keeps_own_time(entry.variant)
@@ -520,7 +516,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
             loader_threads=self.loader_threads,
             memory_limit=self._memory_limit_on(device),
             seed=self.seed,
-            lock=self._fit_lock(suite, entry) if build == "lock" else None,
+            lock=None if entry.lock or build != "lock" else fit_locks.get(entry.system),
             lock_file=str(entry.lock) if entry.lock else None,
             container=container,
             environment=self._environment_of(entry) if build == "environment" else None,

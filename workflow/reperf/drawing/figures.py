@@ -185,8 +185,7 @@ def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None 
         return draw_steps(cells.assign(steps=runs), subtitle)
     if kind in COSTS:
         return draw_cost(kind, cells, subtitle)
-    draw = draw_speedup if kind == "speedup" else draw_efficiency
-    return draw(cells, _scaling_found(cells, kind), subtitle)
+    return draw_scaling(kind, cells, subtitle)
 
 
 def several_steps(run: Row) -> bool:
@@ -231,8 +230,8 @@ def draw_published(folder: Path | str) -> None:
             from_there = f"{table.title}, as {source}"
             figures = (
                 draw_throughput(cells, table.title, f"As {source}", table.unit or ""),
-                draw_speedup(cells, _scaling_found(cells, "speedup"), from_there),
-                draw_efficiency(cells, _scaling_found(cells, "efficiency"), from_there),
+                draw_scaling("speedup", cells, from_there),
+                draw_scaling("efficiency", cells, from_there),
             )
             for kind, figure in zip(PUBLISHED_KINDS, figures, strict=True):
                 save(figure, Path(folder, f"{table.id}-{kind}"))
@@ -279,18 +278,53 @@ def draw_throughput(
     return figure
 
 
-def draw_speedup(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
-    """A small plot a series: its speedup by device count beside the ideal, the others in grey.
+def draw_scaling(column: str, cells: pd.DataFrame, subtitle: str) -> Figure:
+    """A small plot a series, the best first: its speedup or efficiency by device count.
 
-    Both axes double from tick to tick, so that the ideal is a straight line. Cells without a
-    speedup, or whose repeats scatter too much for one, are named in their plot.
+    The others are grey. Both axes of a speedup double from tick to tick, so that the ideal beside
+    it is a straight line. Cells without a value, or whose repeats scatter too much for one, are
+    named in their plot.
+
+    Args:
+        column: speedup or efficiency.
     """
-    return _draw_scaling(cells, title, subtitle, "speedup")
-
-
-def draw_efficiency(cells: pd.DataFrame, title: str, subtitle: str) -> Figure:
-    """A small plot a series: the share of the ideal speedup by device count."""
-    return _draw_scaling(cells, title, subtitle, "efficiency")
+    found = _range_found(cells, column, column.capitalize(), SAID[column])
+    cells = _drawable(cells)
+    cells[column] = cells[column].mask(cells["scattered"].astype(bool))
+    last = cells.dropna(subset=column).groupby("series")[column].last()
+    names = sorted(cells["series"].unique(), key=lambda name: -last.get(name, -np.inf))
+    across = min(PLOTS_ACROSS, max(2, len(names)))
+    down = -(-len(names) // across)
+    worlds = sorted(cells["world_size"].unique())
+    said = "Speedup" if column == "speedup" else "Share of the ideal speedup"
+    baselines = list(cells.loc[cells[column].notna(), "baseline"].unique())
+    with the_style():
+        figure = _titled(found, f"{said}{_over(baselines)}. {subtitle}", 0.3 + 1.5 * down)
+        grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
+        for axes, name in zip_longest(grid.flat, names):
+            if name is None:
+                axes.set_axis_off()
+                continue
+            for other, line in cells.dropna(subset=column).groupby("series"):
+                if other != name:
+                    axes.plot(line["world_size"], line[column], color=GRID, linewidth=1)
+            own = cells[cells["series"] == name]
+            _draw_line(axes, own, column, np.array(worlds), several=len(baselines) > 1)
+        axes = grid[0, 0]
+        axes.set_xscale("log", base=2)
+        axes.set_xlim(worlds[0] / 1.2, worlds[-1] * 1.2)
+        axes.set_xticks(worlds, [f"{world:,}" for world in worlds], minor=False)
+        axes.xaxis.set_minor_locator(NullLocator())
+        if column == "speedup":
+            axes.set_yscale("log", base=2)
+            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
+        else:
+            axes.set_ylim(0, np.nanmax([1.0, *cells[column]]) * 1.08)
+            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
+        shaded = [_shade_several_nodes(axes, cells) for axes in grid.flat[: len(names)]]
+        where = "; shaded: several nodes" if any(shaded) else ""
+        figure.supxlabel(f"devices; dashed: the ideal{where}", fontsize=SMALL, color=MUTED)
+    return figure
 
 
 def draw_cost(kind: str, cells: pd.DataFrame, subtitle: str) -> Figure:
@@ -477,11 +511,6 @@ def _titled(title: str, subtitle: str, height: float) -> Figure:
     return figure
 
 
-def _scaling_found(cells: pd.DataFrame, column: str) -> str:
-    """What a figure of speedup or efficiency shows, on the most devices that have one."""
-    return _range_found(cells, column, column.capitalize(), SAID[column])
-
-
 def _range_found(
     cells: pd.DataFrame,
     column: str,
@@ -607,46 +636,6 @@ def _draw_bar(axes: Axes, place: int, cell: Any, greatest: float) -> None:  # no
     remarks = f" ({', '.join(said)})" if said else ""
     text = f"{in_four_digits(value)}{remarks}"
     _name_end(axes, value if beyond else max(value, high), place - 0.18 * beyond, text, INK)
-
-
-def _draw_scaling(cells: pd.DataFrame, title: str, subtitle: str, column: str) -> Figure:
-    """A small plot a series, the best first, of a column by device count."""
-    cells = _drawable(cells)
-    cells[column] = cells[column].mask(cells["scattered"].astype(bool))
-    last = cells.dropna(subset=column).groupby("series")[column].last()
-    names = sorted(cells["series"].unique(), key=lambda name: -last.get(name, -np.inf))
-    across = min(PLOTS_ACROSS, max(2, len(names)))
-    down = -(-len(names) // across)
-    worlds = sorted(cells["world_size"].unique())
-    said = "Speedup" if column == "speedup" else "Share of the ideal speedup"
-    baselines = list(cells.loc[cells[column].notna(), "baseline"].unique())
-    with the_style():
-        figure = _titled(title, f"{said}{_over(baselines)}. {subtitle}", 0.3 + 1.5 * down)
-        grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
-        for axes, name in zip_longest(grid.flat, names):
-            if name is None:
-                axes.set_axis_off()
-                continue
-            for other, line in cells.dropna(subset=column).groupby("series"):
-                if other != name:
-                    axes.plot(line["world_size"], line[column], color=GRID, linewidth=1)
-            own = cells[cells["series"] == name]
-            _draw_line(axes, own, column, np.array(worlds), several=len(baselines) > 1)
-        axes = grid[0, 0]
-        axes.set_xscale("log", base=2)
-        axes.set_xlim(worlds[0] / 1.2, worlds[-1] * 1.2)
-        axes.set_xticks(worlds, [f"{world:,}" for world in worlds], minor=False)
-        axes.xaxis.set_minor_locator(NullLocator())
-        if column == "speedup":
-            axes.set_yscale("log", base=2)
-            axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}")
-        else:
-            axes.set_ylim(0, np.nanmax([1.0, *cells[column]]) * 1.08)
-            axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0, symbol=" %"))
-        shaded = [_shade_several_nodes(axes, cells) for axes in grid.flat[: len(names)]]
-        where = "; shaded: several nodes" if any(shaded) else ""
-        figure.supxlabel(f"devices; dashed: the ideal{where}", fontsize=SMALL, color=MUTED)
-    return figure
 
 
 def _draw_line(

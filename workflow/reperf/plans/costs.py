@@ -19,6 +19,7 @@ from reperf.plans.run_plan import ITERATIONS, TIME_LIMITS, RunPlan
 from reperf.plans.typical_times import TypicalTimes
 from reperf.printed import gibibytes
 from reperf.systems import Device
+from reperf.terminal import table_lines
 from reperf.text import count
 
 LOG_BYTES = 2 * 10**6
@@ -122,17 +123,15 @@ def table_of_costs(costs: Collection[Cost], *, on_nodes: bool) -> Iterator[str]:
         suites[cost.suite].append(cost)
     topologies = sorted({cost.topology for cost in costs}, key=_devices)
     unit = "node-hours" if on_nodes else "time"
-    rows = [("suite", "systems", *topologies, "runs", f"{unit} (at most)")]
+    headings = ("suite", "systems", *topologies, "runs", f"{unit} (at most)")
+    rows = []
     for name, of_suite in [*suites.items(), ("all", [*costs])]:
         times = Counter(cost.topology for cost in of_suite)
         numbers = (f"{times[topology]:,}" if times[topology] else "-" for topology in topologies)
         entries = {cost.entry for cost in of_suite}
         time = _both(of_suite, on_nodes)
         rows.append((name, str(len(entries)), *numbers, f"{len(of_suite):,}", time))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for name, *cells in rows:
-        right = (cell.rjust(width) for cell, width in zip(cells, widths[1:], strict=True))
-        yield "  ".join([name.ljust(widths[0]), *right])
+    yield from table_lines(headings, headings[:1], rows)
 
 
 def _costs(
