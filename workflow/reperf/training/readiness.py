@@ -11,7 +11,7 @@ from reperf.errors import ReperfError
 from reperf.machine import gpu_handles, visible_gpus
 from reperf.records.run_record import BESIDE, UNUSABLE
 from reperf.training.hosts import check_hosts
-from reperf.training.slurm import cancel_left_jobs, check_allocation, check_cluster
+from reperf.training.slurm import cancel_left_jobs, check_allocation, check_cluster, trains
 
 SECONDS_BETWEEN_LOOKS = 10.0
 QUIET_LOOKS = 3
@@ -35,7 +35,7 @@ def make_ready(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakema
     Raises:
         ReperfError: names the host, or what Slurm lacks.
     """
-    if not any(job.rule.name in ("train", "largest") for job in workflow.dag.needrun_jobs()):
+    if not trains(workflow.dag):
         return
     if report.slurm:
         check = check_cluster if workflow.nodes else check_allocation

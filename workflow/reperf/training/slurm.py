@@ -131,6 +131,11 @@ def cancel_left_jobs() -> None:
         time.sleep(1)
 
 
+def trains(dag: Any) -> bool:  # noqa: ANN401 - Snakemake's own
+    """Whether any job of a call trains: all others run where Snakemake was called."""
+    return any(job.rule.name in ("train", "largest") for job in dag.needrun_jobs())
+
+
 def nodes_of(job: str) -> tuple[tuple[str, ...], int]:
     """The names of a job's nodes, in its order, and how many CPUs it has on each."""
     ((names, cpus),) = ask("squeue", f"--job={job}", "--format=%N|%C")
