@@ -35,9 +35,9 @@ from reperf.config.words import (
     topology_shape,
 )
 from reperf.data.kinds import KINDS
-from reperf.faults import checked
 from reperf.nearest import did_you_mean
 from reperf.systems import BuildKind, Device, LockName, load_systems, load_workloads
+from reperf.validation import checked
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number, PlainPath
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]

@@ -10,9 +10,9 @@ from reperf.config.parallelism import Parallel, Servers
 from reperf.config.site import Container, SiteEnvironment
 from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Topology, Whole, Workload, topology_shape
-from reperf.faults import Model
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import LockName, Precision, written_shape
+from reperf.validation import Model
 
 
 class Run(Model):

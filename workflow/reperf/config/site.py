@@ -18,8 +18,8 @@ from reperf.config.words import (
     Topology,
     Whole,
 )
-from reperf.faults import Model
 from reperf.systems import BuildKind, LockName, Precision
+from reperf.validation import Model
 from reperf.values import GRES, MOST_PROCESSES, Number, PlainPath
 
 EngineName = Literal["apptainer", "podman", "docker", "pyxis"]

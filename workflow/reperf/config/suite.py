@@ -34,7 +34,6 @@ from reperf.config.words import (
     distinct,
     topology_shape,
 )
-from reperf.faults import Model
 from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
 from reperf.nearest import did_you_mean
 from reperf.systems import (
@@ -45,6 +44,7 @@ from reperf.systems import (
     load_systems,
     load_workloads,
 )
+from reperf.validation import Model
 from reperf.values import Name, Number, PlainPath
 
 FEWEST_LINES = 50

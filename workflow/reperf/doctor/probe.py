@@ -25,10 +25,10 @@ from reperf.builds.site_python import variables_outside
 from reperf.config import Run
 from reperf.doctor import hardware
 from reperf.errors import ReperfError
-from reperf.faults import Model
 from reperf.machine import cores, describe_host
 from reperf.records.diagnosis import EnvironmentState, Probe
 from reperf.systems import TRAINERS, load_systems
+from reperf.validation import Model
 
 START_SECONDS = 120
 """How long a trainer may take to list its flags."""

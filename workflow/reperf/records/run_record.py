@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field, JsonValue
 
 from reperf.config import Run
 from reperf.errors import ReperfError
-from reperf.faults import checked, shown
 from reperf.files import whole_file
 from reperf.host import Environment, Host
+from reperf.validation import checked, shown
 from reperf.values import Status
 
 VERSION = "1.0"

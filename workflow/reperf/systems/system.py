@@ -14,10 +14,10 @@ from pydantic import Field, PrivateAttr, model_validator
 from trainers.contract.precision import AMP
 
 from reperf.building.code import closure, digest_of_code
-from reperf.faults import Model, checked
 from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
 from reperf.systems.workloads import load_workloads
+from reperf.validation import Model, checked
 from reperf.values import Name
 from reperf.written import read_written
 

@@ -16,9 +16,9 @@ from trainers.contract import recipe as contract
 
 from reperf.data import KIND_NAMES
 from reperf.errors import ReperfError
-from reperf.faults import Model, checked, shown
 from reperf.nearest import did_you_mean
 from reperf.root import ROOT
+from reperf.validation import Model, checked, shown
 from reperf.written import read_written
 
 WORKLOADS = ROOT / "workflow" / "workloads"
