@@ -41,7 +41,7 @@ def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], bench
 
 
 def test_a_key_that_appears_twice_is_one_line_in_whichever_file(benchmark: Benchmark):
-    """Snakemake takes the last; tests/unit/test_written.py has what else is refused of a file."""
+    """Snakemake takes the last; tests/unit/test_yaml_files.py has what else is refused of a file."""
     (benchmark.folder / "site.yaml").write_text("title: a\nrepeats: 3\nrepeats: 9\n")
     answer = benchmark.snakemake("-n", "--configfile", "config.yaml", "site.yaml")
     assert answer.returncode == 1

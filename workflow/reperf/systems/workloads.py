@@ -19,7 +19,7 @@ from reperf.errors import ReperfError
 from reperf.nearest import did_you_mean
 from reperf.root import ROOT
 from reperf.validation import Model, checked, shown
-from reperf.written import read_written
+from reperf.yaml_files import read_yaml_file
 
 WORKLOADS = ROOT / "workflow" / "workloads"
 
@@ -236,7 +236,7 @@ def load_workloads() -> dict[str, Workload]:
 
 
 def _read(path: Path) -> Workload:
-    described = read_written(path)
+    described = read_yaml_file(path)
     if isinstance(described, dict):
         described["id"] = path.stem
     return checked(Workload, described, path)
