@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
 def _row(entry: "Entry", *, exact: bool) -> Sequence[str]:
     import pandas as pd  # noqa: PLC0415
 
-    from reperf.printed import ABSENT, percent, plain_number, sharing  # noqa: PLC0415
+    from reperf.number_format import ABSENT, percent, plain_number, sharing  # noqa: PLC0415
 
     cell = entry.row
     topology = ", ".join(filter(None, (cell.topology, sharing(cell))))

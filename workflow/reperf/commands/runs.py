@@ -85,7 +85,7 @@ def _show(runs: "list[Run]") -> None:
     from rich.table import Table  # noqa: PLC0415
 
     from reperf.layout import tables_of  # noqa: PLC0415
-    from reperf.printed import number  # noqa: PLC0415
+    from reperf.number_format import number  # noqa: PLC0415
     from reperf.tables import read_measurements  # noqa: PLC0415
 
     tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]

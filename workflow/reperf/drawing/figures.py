@@ -60,7 +60,7 @@ from reperf.drawing.panels import (
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES, PUBLISHED_KINDS
 from reperf.measuring.marks import NOT_USABLE
-from reperf.printed import ABSENT, difference, in_four_digits, percent, plain_number, sharing
+from reperf.number_format import ABSENT, difference, in_four_digits, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_measurements, read_summary
 from reperf.text import printable

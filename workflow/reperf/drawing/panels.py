@@ -15,7 +15,7 @@ import pandas as pd
 from reperf.drawing.labels import series_of
 from reperf.measuring.marks import BOUND_BY_LOADER, is_doubtful, is_scattered, marks_of
 from reperf.measuring.statistics import Ratio, compare, ratio, repeats_to_resolve
-from reperf.printed import ABSENT, difference, in_four_digits, percent, sharing
+from reperf.number_format import ABSENT, difference, in_four_digits, percent, sharing
 from reperf.records.run_record import BESIDE, UNUSABLE
 from reperf.tables import CELL
 from reperf.text import count

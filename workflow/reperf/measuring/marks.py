@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from reperf.measuring.statistics import WIDE
-from reperf.printed import percent
+from reperf.number_format import percent
 from reperf.records.run_record import BESIDE, UNUSABLE
 
 BOUND_BY_LOADER = 0.05

@@ -6,7 +6,7 @@ from pathlib import PurePath
 from reperf.drawing.panels import Entry, Row
 from reperf.layout import RUN_RECORD
 from reperf.measuring.marks import STRAY, THROTTLED
-from reperf.printed import ABSENT
+from reperf.number_format import ABSENT
 from reperf.records.cell_key import VARIABLES, differing
 from reperf.records.run_record import RunRecord
 from reperf.records.shell import differing_variables

@@ -40,7 +40,7 @@ from reperf.measuring.marks import BOUND_BY_LOADER, THROTTLED
 from reperf.measuring.node_effects import SlowNode, slow_nodes
 from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
 from reperf.measuring.summary import strays_of
-from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
+from reperf.number_format import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import (
     PublishedTable,
     epochs_beside,
