@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.text import in_markdown, printable
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from reperf.commands import ask_for_files, count
 from reperf.errors import ReperfError
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.text import printable
 
 if TYPE_CHECKING:

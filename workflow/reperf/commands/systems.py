@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from reperf.errors import ReperfError
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.systems.capability import ARCHITECTURE
 from reperf.text import printable
 

@@ -35,7 +35,7 @@ from reperf.config.words import (
     topology_shape,
 )
 from reperf.data.kinds import KINDS
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.systems import BuildKind, Device, LockName, load_systems, load_workloads
 from reperf.validation import checked
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number, PlainPath

@@ -35,7 +35,7 @@ from reperf.config.words import (
     topology_shape,
 )
 from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.systems import (
     BuildKind,
     Device,

@@ -5,9 +5,9 @@ from reperf.config import Report, Suite
 from reperf.config.words import LARGEST, topology_shape
 from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
-from reperf.nearest import did_you_mean
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
+from reperf.suggestions import did_you_mean
 
 
 def title_of(plan: RunPlan) -> str:

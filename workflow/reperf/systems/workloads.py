@@ -16,8 +16,8 @@ from trainers.contract import recipe as contract
 
 from reperf.data import KIND_NAMES
 from reperf.errors import ReperfError
-from reperf.nearest import did_you_mean
 from reperf.root import ROOT
+from reperf.suggestions import did_you_mean
 from reperf.validation import Model, checked, shown
 from reperf.yaml_files import read_yaml_file
 
