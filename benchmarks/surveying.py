@@ -1,7 +1,7 @@
 """How often `reperf survey` names a node that is slow, and one that is not: simulated surveys.
 
 Runs of a node scatter by 0.3 %, healthy nodes by 0.35 or 0.5 %, rounds by 3 %, as nothing but
-their median being taken out matters. A name is a false alarm if the node is slower than the median of all
+their median being taken out matters. A false alarm is a node that is slower than the median of all
 nodes by no more than the margin of 1 %. Losses scatter by 1e-4 where a build is not deterministic.
 """
 

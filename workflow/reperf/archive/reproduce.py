@@ -55,7 +55,7 @@ def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
         (suite,) = load_report(config, f"{path}: {CONFIG}").suites
         if not suite.entries:
             raise ReperfError(
-                f"{path}: {suite.name} has logs of others alone, which cannot be run again; "
+                f"{path}: {suite.name} has only external logs, which cannot be run again; "
                 "allowed: an archive of runs of reperf's own"
             )
         _check_folder(folder, digest)

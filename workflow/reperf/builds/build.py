@@ -133,7 +133,7 @@ class ImageBuild:
 
 @dataclass(frozen=True, eq=False)
 class SiteBuild:
-    """An environment that is there already, and a folder that says what was found in it."""
+    """An existing environment, and a folder that says what was found in it."""
 
     system: System
     device: Device
@@ -213,7 +213,7 @@ def build_for(asked: Asked) -> Build:
     file = Path(asked.lock_file) if asked.lock_file else None
     if file and not file.is_file():
         raise ReperfError(
-            f"lock: got {asked.lock_file!r}, which is not there; allowed: a file of exact "
+            f"lock: got {asked.lock_file!r}, which does not exist; allowed: a file of exact "
             "versions, as uv pip compile writes it"
         )
     return LockBuild(system, asked.lock or asked.device, file)
@@ -309,7 +309,7 @@ def why_not_as_found(built: Built, listed: Listed) -> str:
     """
     assert built.site
     if differ := differing(listed.contents, {**built.packages, "Python": built.python}):
-        return f"environment {built.site.named}: holds other packages than were planned: {differ}"
+        return f"environment {built.site.named}: has other packages than were planned: {differ}"
     return ""
 
 

@@ -105,7 +105,7 @@ def _why_not_amds(build: Build, gfx: str) -> str | None:
         is_for_amd = isinstance(build, SiteBuild) and read_built(build).rocm
     except ReperfError:
         return None
-    return None if is_for_amd else f"it is no build for ROCm; the GPU is AMD's {gfx}"
+    return None if is_for_amd else f"it is not a build for ROCm; the GPU is AMD's {gfx}"
 
 
 def _needs(build: Build) -> Needs:

@@ -78,7 +78,7 @@ class BuildPython:
         numbers = re.fullmatch(r"(\d+)\.(\d+)", last)
         if numbers is None or tuple(map(int, numbers.groups())) < LEAST_PYTHON:
             raise ReperfError(
-                f"{self.build}: its Python says that it is {last[-200:]!r}; allowed: 3.7 or later"
+                f"{self.build}: its Python reports version {last[-200:]!r}; allowed: 3.7 or later"
             )
         raise ReperfError(f"{self.build}: its Python does not say what is there: got {last!r}")
 

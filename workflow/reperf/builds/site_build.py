@@ -21,7 +21,7 @@ def build_site(build: SiteBuild, folder: Path) -> None:
     if build.folder != folder:
         raise ReperfError(
             f"environment {build.environment}: has changed since this call planned its runs; the "
-            "next call plans them anew"
+            f"next call plans them again"
         )
     started = python_of(build.environment)
     contents = started.contents_with(build.system.framework)

@@ -26,7 +26,7 @@ _LOAD = (
 _OR_END = 'status=$?; [ $status = 0 ] || { echo "ended with status $status: "%s >&2; exit 1; }'
 _FIND = (
     "python=$(command -v python || command -v python3) "
-    "|| { echo 'neither python nor python3 is there' >&2; exit 1; }"
+    "|| { echo 'neither python nor python3 is on the PATH' >&2; exit 1; }"
 )
 
 

@@ -34,11 +34,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "export",
-        help="print a suite's table for LaTeX, Markdown or CSV",
+        help="print a suite's table as Markdown, LaTeX or CSV",
         description="Print the table of a suite, with the remarks that the report's page has: "
         r"`reperf export --format latex resnet50-fp32 > resnet50.tex`, and \input{resnet50.tex} in "
-        "the paper, which needs the package booktabs. CSV has all digits; the unit follows it "
-        "in a column.",
+        "the paper, which needs the package booktabs. CSV has all digits, and a column for the "
+        "unit.",
     )
     parser.add_argument("suite", metavar="SUITE", help="its name in the report")
     parser.add_argument(

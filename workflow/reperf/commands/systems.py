@@ -1,4 +1,4 @@
-"""`reperf systems`: what trains what, in which precision, and what of it is ready here."""
+"""`reperf systems`: which system trains what, in which precision, and which builds are here."""
 
 import argparse
 import json
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 HEADINGS = ("system", "trains", "on CPUs", "on GPUs", "builds")
 NO_LIMIT = 10_000
-"""Characters of a line that goes to no terminal."""
+"""Characters of a line that does not go to a terminal."""
 
 
 class _Build(NamedTuple):
@@ -29,21 +29,21 @@ class _Build(NamedTuple):
     """Such as "cuda lock" or "image"."""
     devices: tuple["Device", ...]
     architectures: Sequence[str]
-    """What its GPU code is compiled for; empty where no source says it."""
+    """The capabilities that its GPU code is compiled for; empty if no source lists them."""
     driver: str | None
     made: bool
     why_not: str | None
-    """Why it does not run on the GPUs that are here."""
+    """Why it does not run on this machine's GPUs."""
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "systems",
-        help="list what trains what, in which precision, and what is installed here",
+        help="list which system trains what, in which precision, and what is installed here",
         description="List the systems: the workloads that each trains, the precisions in which "
         "this machine's CPU and GPUs can train them, the GPUs and the driver that its builds "
-        "need, and which of these are made in this folder.",
+        "need, and which of these builds this folder has.",
     )
     parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="systems that train it")
     parser.add_argument("--json", action="store_true", help="one JSON object")

@@ -43,7 +43,7 @@ class Request(Model):
     secret: str = Field(description="what the caller's note in that folder says")
     runs: tuple[Run, ...] = Field(description="one for each build to try; all are made")
     folders: dict[str, Path] = Field(
-        {}, description="a build of an environment that is there -> where its record lies"
+        {}, description="a build of an existing environment -> where its record is"
     )
 
 

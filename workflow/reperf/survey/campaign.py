@@ -61,8 +61,7 @@ def survey(
     if len(nodes) < 2:
         there = ", ".join(nodes) or "none"
         raise ReperfError(
-            f"a survey compares nodes: of those that get jobs there is {there}; "
-            "allowed: two or more"
+            f"a survey compares nodes: the nodes that get jobs are: {there}; allowed: two or more"
         )
     made = datetime.now(UTC).isoformat(timespec="seconds")
     tell(f"surveying {title_of(plan)}")

@@ -32,7 +32,8 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
         chosen = chosen.model_copy(update={"input": "synthetic"})
     elif chosen.input == "synthetic":
         raise ReperfError(
-            f"--input: suite {chosen.name} reads nothing; allowed: a suite with another input than "
+            f"--input: suite {chosen.name} reads nothing; allowed: a suite with an input other "
+            f"than "
             "synthetic"
         )
     part = report.alone(chosen.name).model_copy(update={"suites": (chosen,)})

@@ -104,7 +104,7 @@ def _speed(place: Judged) -> str:
     if place.judgement == "unclear":
         more = place.more_runs
         told = f"more than {MOST_RUNS} runs" if more is None else count(more, "more run")
-        text += f": {told} a node would tell"
+        text += f": {told} on each node would tell"
     return text
 
 
@@ -134,7 +134,8 @@ def claims(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
     margin = f"{survey.margin:g} %"
     lines = [
         f"slow: slower than the others' median by more than {margin}; of 100 surveys in which no "
-        "node is, at most 5 name one, and 5 a rank; all intervals hold together with 95 %",
+        "node is, at most 5 name a node, and 5 a rank; the intervals are 95 % for all nodes "
+        "together",
         f"a node that is {ruling.sure:.2f} % slower or more is named in {LIKELY:.0%} of surveys",
     ]
     if verdicts.losses.apart:
