@@ -1,5 +1,6 @@
 """`snakemake --profile hosts`: machines without a batch system, reached by a real ssh."""
 
+import json
 import re
 import signal
 import subprocess
@@ -198,3 +199,22 @@ def test_a_host_trains_one_run_at_a_time(benchmark):
     assert re.search(
         r"node1: process \d+ on ctl uses it; allowed: one run at a time", second.stdout
     )
+
+
+def test_a_survey_and_the_doctor_look_at_hosts(benchmark):
+    suite = SUITE | {"shape": {"milliseconds": 20}}
+    benchmark.configure_hosts(suites=[suite], topologies=["1n1g", "2n1g"], iterations=20)
+    built = benchmark.snakemake("environments")
+    assert built.returncode == 0, built.stdout
+    hosts = ["ctl", *benchmark.cluster.nodes]
+    call = ("reperf", "survey", "--profile", "hosts", "--runs", "2", "--margin", "50%")
+    answer = benchmark.call(*call)
+    kept = json.loads((benchmark.folder / "results/survey/survey.json").read_text())
+    assert {run["status"] for run in kept["runs"]} == {"ok"}, answer.stdout
+    assert sorted(kept["verdicts"]["nodes"]) == sorted(hosts)
+    answer = benchmark.call("reperf", "doctor", "--profile", "hosts")
+    found = json.loads((benchmark.folder / "results/doctor.json").read_text())
+    assert [report["node"] for report in found["node_reports"]] == hosts
+    assert all(report["probe"]["environments"] for report in found["node_reports"]), answer.stdout
+    together = max(found["trials"], key=lambda trial: len(trial["nodes"]))
+    assert (together["nodes"], together["trouble"]) == (hosts, "")

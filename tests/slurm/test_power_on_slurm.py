@@ -23,6 +23,12 @@ nvmlDeviceGetName = nvmlDeviceGetUUID = str
 nvmlDeviceGetMemoryInfo = lambda handle: Memory
 nvmlDeviceGetCudaComputeCapability = lambda handle: (9, 0)
 nvmlDeviceGetUtilizationRates = lambda handle: Rates
+NVML_CLOCK_SM = 1
+nvmlDeviceGetClockInfo = lambda handle, clock: 1410
+nvmlClocksThrottleReasonSwPowerCap, nvmlClocksThrottleReasonHwSlowdown = 4, 8
+nvmlClocksThrottleReasonSwThermalSlowdown, nvmlClocksThrottleReasonHwThermalSlowdown = 32, 64
+nvmlClocksThrottleReasonHwPowerBrakeSlowdown = 128
+nvmlDeviceGetCurrentClocksThrottleReasons = lambda handle: 4
 def nvmlDeviceGetTotalEnergyConsumption(handle):
     return 1000 * time.time() * int(socket.gethostname()[len("node"):])
 """
@@ -69,4 +75,5 @@ def test_all_nodes_of_a_run_are_metered_while_its_step_has_all_gpus(cluster, tmp
     assert sorted(power["nodes"]) == cluster.nodes, said
     assert power["mean_watts"] == pytest.approx(8 * (1 + 2 + 3 + 4), rel=0.1)
     assert power["mean_utilisation_percent"] == 50
+    assert (power["mean_mhz"], power["throttled"], power["capped"]) == (1410, 0, 1)
     assert cluster.ask("squeue", "--steps", "--noheader") == []

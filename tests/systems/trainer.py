@@ -299,7 +299,9 @@ def losses(text: str, rank: int) -> list[float]:
     if rank == 0:
         return [step["loss"] for step in step_log(text)[1]]
     stage = r"(?: \(stage \d+\))?"
-    found = re.findall(rf"^.*\brank {rank}{stage}: iteration \d+, loss (\S+)", text, re.MULTILINE)
+    found = re.findall(
+        rf"^.*\brank {rank}{stage}: iteration \d+, loss ([^\s,]+)", text, re.MULTILINE
+    )
     return [float(loss) for loss in found]
 
 

@@ -157,7 +157,9 @@ def test_this_machine_alone_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "small.yaml").write_text(text)
     assert main(["survey", "--configfile", "small.yaml"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert line == "reperf: a survey compares nodes, this machine is one; allowed: --profile slurm"
+    assert line == (
+        "reperf: a survey compares nodes, and this is one; allowed: --profile slurm or hosts"
+    )
 
 
 def test_a_largest_batch_and_a_build_that_is_not_made_are_refused(tmp_path, monkeypatch):

@@ -73,12 +73,13 @@ def run(options: argparse.Namespace) -> int:
     from reperf.training.slurm import cancel_left_jobs  # noqa: PLC0415
 
     _, report, _ = prepare(options.profile, options.configfile)
-    if report.cluster and not report.slurm:
-        raise ReperfError("a survey is of Slurm's nodes, not of hosts; allowed: --profile slurm")
-    if not report.slurm:
-        raise ReperfError("a survey compares nodes, and this is one; allowed: --profile slurm")
+    if not report.cluster:
+        raise ReperfError(
+            "a survey compares nodes, and this is one; allowed: --profile slurm or hosts"
+        )
     lock_folder(".")
-    cancel_left_jobs()  # `prepare` has checked the rest
+    if report.slurm:
+        cancel_left_jobs()  # `prepare` has checked the rest
     return survey(
         report,
         options.suite,

@@ -248,7 +248,14 @@ class Container(Model):
         return " ".join((self.image, "in", self.engine, *self.options))
 
 
-class SiteEnvironment(Model):
+_ENVIRONMENTS = [
+    {"python": "/sw/pytorch-2.9"},
+    {"modules": ["cuda/12.8", "pytorch/2.9"]},
+    {"before": "source /opt/site/env.sh"},
+]
+
+
+class SiteEnvironment(Model, json_schema_extra={"examples": _ENVIRONMENTS}):
     """An existing environment, with a system's framework in it."""
 
     python: PlainPath | None = Field(

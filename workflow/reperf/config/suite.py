@@ -147,6 +147,9 @@ _ENTRIES = [
         "accumulation": 4,
         "build": "image",
     },
+    {"system": "pytorch", "lock": "envs/torch-2.12.txt", "label": "2.12"},
+    {"system": "pytorch", "image": "images/nightly.sif", "label": "nightly"},
+    {"system": "pytorch", "environment": "/sw/pytorch-2.9", "label": "site"},
     {"system": "pipedream", "parallel": {"pipeline": [3, 1]}},
     {"system": "paddle-fleet", "servers": {"per_node": 2}},
 ]

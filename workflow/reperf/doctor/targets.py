@@ -134,7 +134,11 @@ def prepare(profile: str | None, configfiles: Sequence[Path]) -> tuple[Nodes, Re
             if not report.cluster:
                 check_fits(part)
                 check_memory(part)
-    nodes = Nodes()
-    if report.cluster:
-        nodes = (Hosts if report.cluster.hosts else Partition)(report, report.cluster)
-    return nodes, report, files
+    return nodes_of(report), report, files
+
+
+def nodes_of(report: Report) -> Nodes:
+    """The nodes on which a report runs."""
+    if report.cluster is None:
+        return Nodes()
+    return (Hosts if report.cluster.hosts else Partition)(report, report.cluster)

@@ -105,6 +105,10 @@ class RunPlan(Plan):
         """The same plan, of which no try is taken up that has ended."""
         return self._but(aside=self.aside.model_copy(update={"anew": True}))
 
+    def on_host(self, host: str) -> "RunPlan":
+        """The same plan of a single node, for one of its hosts."""
+        return self._but(aside=self.aside.model_copy(update={"hosts": (host,)}))
+
     def _but(self, **changes: Any) -> "RunPlan":  # noqa: ANN401 - by its fields
         """A copy with other values; unlike model_copy, it does not keep the text and the digest."""
         same = {name: getattr(self, name) for name in type(self).model_fields}

@@ -33,6 +33,7 @@ class SurveyRecord(Sealed):
     made: str = Field(description="ISO 8601, UTC")
     margin: float = Field(description="percent by which a slow node is slower, at least")
     asked: int = Field(description="runs that each node should have")
+    hosts: bool = Field(False, description="whether the nodes are hosts, which no Slurm knows")
     absent: dict[str, str] = Field(description="nodes that get no jobs, and why")
     runs: tuple[SurveyedRun, ...]
     verdicts: dict[str, Any] = Field({}, description="what follows from the runs, by node")

@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 
 from reperf.config import Report
-from reperf.doctor.targets import Partition
+from reperf.doctor.targets import nodes_of
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.layout import SURVEY_FOLDER
@@ -56,7 +56,7 @@ def survey(
     plan = choose(report, suite, reads=reads)
     check_ready(plan)
     part = report.on(plan.run.device)
-    why_not = Partition(part, report.cluster).why_not()
+    why_not = nodes_of(part).why_not()
     nodes = [node for node, why in why_not.items() if not why]
     if len(nodes) < 2:
         there = ", ".join(nodes) or "none"
@@ -72,6 +72,7 @@ def survey(
         made=made,
         margin=margin,
         asked=runs,
+        hosts=bool(report.cluster.hosts),
         absent={node: why for node, why in why_not.items() if why},
         runs=tuple(every),
     )

@@ -6,9 +6,11 @@ anew, and runs of a node scatter as those of a report do.
 
 import shlex
 import shutil
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -23,7 +25,8 @@ from reperf.measuring.found_logs import own_run
 from reperf.measuring.measure import Method
 from reperf.plans.run_plan import RunPlan
 from reperf.records.survey_record import SurveyedRun
-from reperf.text import count
+from reperf.text import count, printable
+from reperf.training.remote import command_on
 from reperf.training.slurm import SURVEY_JOB, ask, resources_of_job
 
 _LOOK_SECONDS = 2
@@ -53,16 +56,18 @@ def survey_nodes(
         ReperfError: Slurm refuses a job.
     """
     shutil.rmtree(SURVEY_FOLDER, ignore_errors=True)
-    options = _options(report, plan)
     shuffled, left = Random(report.seed), list(nodes)
     for number in range(1, runs + 1):
         tell(f"round {number} of {runs} on {count(len(left), 'node')}")
         order = shuffled.sample(left, len(left))
         folders = {node: SURVEY_FOLDER / str(number) / node for node in order}
-        for folder in folders.values():
+        for node, folder in folders.items():
             with whole_file(folder / PLAN) as stream:
-                stream.write(plan.text)
-        given_up = _run_all(options, folders, at_once or len(order))
+                stream.write((plan.on_host(node) if plan.aside.hosts else plan).text)
+        if plan.aside.hosts:
+            given_up = _run_on_hosts(plan.aside.remote, folders, at_once or len(order))
+        else:
+            given_up = _run_all(_options(report, plan), folders, at_once or len(order))
         left = [node for node in left if node not in given_up]
         for node in sorted(folders, key=nodes.index):
             yield _result(plan, node, number, folders[node], given_up.get(node, ""))
@@ -114,9 +119,40 @@ def _run_all(options: Sequence[str], folders: dict[str, Path], at_once: int) -> 
     return given_up
 
 
+def _run_on_hosts(remote: str, folders: dict[str, Path], at_once: int) -> dict[str, str]:
+    """Train on each host until all have ended.
+
+    Returns:
+        The hosts that trained nothing, and why: `remote` does not reach them, or they are in use.
+    """
+
+    def run(node: str) -> str:
+        log = folders[node] / "job.log"
+        with log.open("wb") as stream:
+            subprocess.run(
+                command_on(remote, [node], _train(folders[node])),
+                stdin=subprocess.DEVNULL,
+                stdout=stream,
+                stderr=subprocess.STDOUT,
+                check=False,
+            )
+        if (folders[node] / RUN_LOG).exists():
+            return ""
+        said = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return printable(said[0] if said else "no answer")
+
+    with ThreadPoolExecutor(at_once) as pool:
+        reasons = dict(zip(folders, pool.map(run, folders), strict=True))
+    return {node: reason for node, reason in reasons.items() if reason}
+
+
+def _train(folder: Path) -> list[str]:
+    return [sys.executable, "-m", "reperf.training", "--once", str(folder / PLAN)]
+
+
 def _submit(options: Sequence[str], node: str, folder: Path) -> str:
     """Submit a node's job; returns its number."""
-    train = shlex.join([sys.executable, "-m", "reperf.training", "--once", str(folder / PLAN)])
+    train = shlex.join(_train(folder))
     where = [f"--nodelist={node}", f"--job-name={SURVEY_JOB}", f"--output={folder}/job.log"]
     ((job, *_),) = ask("sbatch", "--parsable", *options, *where, f"--wrap=exec {train}")
     return job.partition(";")[0]

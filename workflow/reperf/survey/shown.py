@@ -50,7 +50,7 @@ def _rows(verdicts: Verdicts) -> Iterator[tuple[State, str, str]]:
 
 def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:
     """Print all that is said: in a terminal as a table, else in tab-separated columns."""
-    lines = [*claims(survey, verdicts), *advice(verdicts)]
+    lines = [*claims(survey, verdicts), *advice(survey, verdicts)]
     if not console.is_terminal:
         rows = map("\t".join, _rows(verdicts))
         for line in (heading(survey, verdicts), *rows, *lines):
@@ -88,7 +88,7 @@ def write_page(path: Path, survey: SurveyRecord, verdicts: Verdicts) -> None:
         for one in verdicts.nodes
     )
     lines = "".join(f"<p>{escape(printable(line))}" for line in claims(survey, verdicts))
-    typed = "".join(f"<pre>{escape(printable(line))}</pre>" for line in advice(verdicts))
+    typed = "".join(f"<pre>{escape(printable(line))}</pre>" for line in advice(survey, verdicts))
     title = escape(printable(heading(survey, verdicts)))
     with whole_file(path) as stream:
         stream.write(

@@ -146,11 +146,13 @@ def claims(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
     return lines
 
 
-def advice(verdicts: Verdicts) -> list[str]:
+def advice(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
     """What to type to leave named nodes out; nothing of it is run here."""
     if not (named := verdicts.named("computes otherwise", "slow")):
         return []
     nodes = ",".join(named)
+    if survey.hosts:
+        return [f"leave out: from cluster.hosts: {nodes}"]
     return [
         f'leave out: cluster: {{options: ["--exclude={nodes}"]}}',
         f"drain: scontrol update nodename={nodes} state=drain reason='reperf survey'",

@@ -177,12 +177,13 @@ class Workload(Model):
     def flops_at(self, shape: Shape) -> float | None:
         """Floating-point operations to train on a sample, by the recipe's formula if it has one.
 
-        None where nobody has counted them.
+        None where nobody has counted them, or the shape is not known.
         """
         if self.flops is None or shape == self.default_shape:
             return self.flops.sample if self.flops else None
         of_recipe = getattr(self.numbers, "flops", None) if self.recipe_file.exists() else None
-        return of_recipe(shape) if of_recipe else None
+        known = shape.keys() >= self.default_shape.keys()
+        return of_recipe(shape) if of_recipe and known else None
 
     def why_undivided(self, shape: Shape, shard: int | None, tensor: int | None) -> str | None:
         """Why so many devices cannot share the model at a shape; None if they can."""
