@@ -103,7 +103,7 @@ class BuildPython:
             ReperfError: likewise, or the framework is not there, or cannot be imported.
         """
         contents = self.contents(framework)
-        # One that needs a driver to be imported may not tell its version, but is there.
+        # A framework that needs a driver to be imported may not give its version, but is installed.
         if contents.framework is None and not contents.lacks_driver:
             trouble = contents.import_trouble or ""
             missing = re.search(rf"No module named '?{framework}\b", trouble)

@@ -37,7 +37,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line a cell."""
+    """Print a line for each cell."""
     from reperf.measuring.history import FEWEST, history_of  # noqa: PLC0415
     from reperf.number_format import in_four_digits  # noqa: PLC0415
 

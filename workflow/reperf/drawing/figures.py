@@ -334,7 +334,8 @@ def draw_steps(cells: pd.DataFrame, subtitle: str) -> Figure:
         shown = [*own.itertuples(), *shown]
     strides = {b - a for cell in shown for run in cell.steps for a, b in pairwise(run.iterations)}
     each = f", each point the mean of {' to '.join(map(str, sorted({min(strides), max(strides)})))}"
-    what = f"Milliseconds of a step, a line a run{each if max(strides) > 1 else ''}. {subtitle}"
+    what = f"Milliseconds of a step, a line for each run{each if max(strides) > 1 else ''}. "
+    f"{subtitle}"
     down = -(-len(shown) // PLOTS_ACROSS)
     with the_style():
         figure = _titled(_steps_found(shown), what, 0.3 + 1.3 * down)

@@ -37,7 +37,7 @@ def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
 
     Args:
         row: by its columns.
-        stray: whether a run of the cell started from another loss than most others.
+        stray: whether a run of the cell started from a different loss than most others.
     """
     if pd.isna(row["throughput_median"]):
         return [STRAY] * stray

@@ -50,7 +50,7 @@ def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa:
     if not {"--config", "-C"}.isdisjoint(sys.argv):
         name += " with --config"
     report = load_report(config, name)
-    # In a job of Slurm, the runs of a cluster's report may train one after the other.
+    # In a Slurm job, the runs of a cluster's report may train one after the other.
     has_jobs = bool(workflow.nodes) or (report.slurm is not None and "SLURM_JOB_ID" in os.environ)
     check_profile(report, has_jobs=has_jobs, configfile=name)
     with faults_of(name):

@@ -250,7 +250,7 @@ def _described(build: LockBuild | ImageBuild) -> str:
 
 
 def _download_bytes(lock: Path) -> int | None:
-    """What a lock's packages are to download by the index; None: the lock has changed since."""
+    """Bytes of a lock's packages to download, by index; None: the lock has changed since."""
     sizes = lock.with_name("sizes.csv")
     if not sizes.exists():
         return None
@@ -273,7 +273,7 @@ def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _memory(runs: Iterable[Run]) -> Iterator[str]:
-    """What runs need of a device, by suites, where their recipes say it."""
+    """Memory of a device that runs need, by suite, where their recipes estimate it."""
     entries: dict[str, dict[str, int]] = defaultdict(dict)
     for run in runs:
         if needed := estimated_memory(run):

@@ -344,7 +344,7 @@ class Context:
     archives: dict[str, str]
     """The archives of the suites, each with its SHA-256."""
     slow_nodes: tuple[SlowNode, ...] = ()
-    """Those slower than the others, by all runs on single nodes."""
+    """The nodes that are slower than the others, according to all single-node runs."""
     limits: ClassVar[dict[str, float]] = {
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
@@ -397,7 +397,7 @@ class Context:
 
     @property
     def on_slow_nodes(self) -> list[str]:
-        """For each slow node one sentence: by how much, and which medians it moved."""
+        """A sentence for each slow node: by how much, and which medians it moved."""
         titles = {cell_of(cell.row): (cell.series, cell.row) for cell in self.cells}
         sentences = []
         for node in self.slow_nodes:

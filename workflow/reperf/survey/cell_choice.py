@@ -59,7 +59,7 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
 
 
 def check_ready(plan: RunPlan) -> None:
-    """Refuse a cell whose framework or records are not there: a survey makes neither.
+    """Refuse a cell whose framework or records do not exist: a survey makes neither.
 
     Raises:
         ReperfError: names what is missing.

@@ -33,7 +33,7 @@ def ready_cluster(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snak
     """Check what the cluster must have for a report, before the first run starts.
 
     Args:
-        report: without a cluster, there is nothing to do.
+        report: without a cluster, this does nothing.
         workflow: nor is there where none of its jobs trains.
 
     Raises:
@@ -121,9 +121,7 @@ def _ask(cluster: Cluster, note: Path, host: str) -> dict[str, Any]:
         said = answer.stderr.splitlines() + answer.stdout.splitlines()
         said = [line for line in said if line.strip()] or ["no answer"]
         why = " | ".join(said)
-        raise _unfit(
-            host, why, f"hosts that `{cluster.remote}` reaches without a question"
-        ) from None
+        raise _unfit(host, why, f"hosts that `{cluster.remote}` reaches without a prompt") from None
     late, early = known["time"] - time.time(), known["time"] - asked
     return known | {"off": late if late > 0 else early if early < 0 else 0.0}
 
