@@ -41,7 +41,7 @@ def tried(folder: Path, system: str, **changes: object) -> Trial:
     report = resolve(load_report({"suites": [suite], "device": "cpu", "topologies": ["1n2g"]}))
     ((name, run),) = runs_to_try(report).items()
     run = Run(**{**on_nodes(report, run, 1).model_dump(), **changes})
-    asked = json.dumps({"runs": {name: run.model_dump()}, "cluster": None})
+    asked = json.dumps({"runs": {name: run.model_dump()}, "cluster": None, "reached": {}})
     answer = subprocess.run(
         [sys.executable, "-m", "reperf.doctor.trials", asked],
         check=True,

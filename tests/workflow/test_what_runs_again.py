@@ -122,7 +122,7 @@ def test_an_edit_runs_again_what_stands_on_the_file_and_nothing_else(again, file
 
 
 def test_a_description_runs_again_the_runs_that_it_decides(again):
-    launch = ("- -m\n", "- -O\n  - -m\n")
+    launch = ("accumulates: true\n", "accumulates: true\nlaunch: [-O, -m, torch.distributed.run]\n")
     assert again(**{"systems/pytorch/system.yaml": launch}) == of("pytorch")
 
 
