@@ -1,7 +1,7 @@
 """How often `reperf survey` names a node that is slow, and one that is not: simulated surveys.
 
 Runs of a node scatter by 0.3 %, healthy nodes by 0.35 or 0.5 %, rounds by 3 %, as nothing but
-their median being taken out matters. A name is untrue if the node is slower than the median of all
+their median being taken out matters. A false alarm is a node that is slower than the median of all
 nodes by no more than the margin of 1 %. Losses scatter by 1e-4 where a build is not deterministic.
 """
 
@@ -17,7 +17,7 @@ DEFICITS = (0.0, 1.5, 2.0, 3.0)
 
 
 def surveyed(random, nodes, runs, between, *, slow, tails):
-    """A survey: whether it names the first node, and whether a name in it is untrue.
+    """A survey: whether it names the first node, and whether it has a false alarm.
 
     Args:
         slow: by how many percent the first of the nodes is slower; 0: as the others scatter.
@@ -76,7 +76,7 @@ def main():
     parser.add_argument("--runs", type=int, nargs="+", default=[2, 3, 5, 10])
     options = parser.parse_args()
     slow = ", ".join(f"{deficit:g} %" for deficit in DEFICITS)
-    print(f"of {options.surveys} surveys named if slower by {slow} | with an untrue name, likewise")
+    print(f"of {options.surveys} surveys named if slower by {slow} | with a false alarm, likewise")
     kinds = product(options.nodes, (0.35, 0.5), ("normal", "uneven", "heavy"), options.runs)
     for nodes, between, tails, runs in kinds:
         rows = list(counted(options.surveys, nodes, runs, between, tails))

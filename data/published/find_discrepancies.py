@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any
 
 import pandas as pd
-from reperf.printed import count
+from reperf.number_format import count
 from reperf.published import (
     DISCREPANCIES,
     NUMBERS,

@@ -357,7 +357,7 @@ def main() -> None:
         nargs="+",
         choices=STAGES,
         default=[name for name in STAGES if name != "environment"],
-        help="where to kill; left out: all, with an environment that is there already",
+        help="where to kill; left out: all, with an existing environment",
     )
     options = parser.parse_args()
     # What a shell's background or nohup ignores, the calls would ignore as well.

@@ -151,7 +151,10 @@ def test_a_slow_rank_is_named_on_each_node_that_has_it(benchmark):
             ["--suite", "smal"],
             "--suite smal: not in the report; allowed: small; did you mean small?",
         ),
-        (["--input"], "--input: suite small reads nothing; allowed: a suite with another input"),
+        (
+            ["--input"],
+            "--input: suite small reads nothing; allowed: a suite with an input other than",
+        ),
         (["--runs", "1"], "--runs: got 1; allowed: 2 or more"),
         (["--margin", "0"], "--margin: got '0'; allowed: a percentage above 0%"),
     ],
@@ -170,5 +173,5 @@ def test_a_node_that_gets_no_jobs_is_told_and_one_alone_is_refused(benchmark):
         answer = benchmark.call("reperf", "survey", "--profile", "slurm")
     finally:
         benchmark.cluster.run([*drain, "nodename=node[2-4]", "state=resume"])
-    there = "a survey compares nodes: of those that get jobs there is node1; allowed: two or more"
+    there = "a survey compares nodes: the nodes that get jobs are: node1; allowed: two or more"
     assert answer.stdout.splitlines()[-1] == f"reperf: {there}"

@@ -80,7 +80,7 @@ def test_gpus_of_amd_are_seen_without_nvml_and_only_an_environment_trains_on_the
     assert machine.resolve(report()).device == "cpu"
     assert machine.resolve(report(environment="/sw/pytorch")).device == "cuda"
     resolved = machine.resolve(report(device="cuda"))
-    assert "it is no build for ROCm; the GPU is AMD's gfx90a" in resolved.left_out()
+    assert "it is not a build for ROCm; the GPU is AMD's gfx90a" in resolved.left_out()
 
 
 def test_cores_are_those_that_this_process_may_use():

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from reperf.errors import ReperfError
 from reperf.layout import PUBLISHED
-from reperf.printed import ABSENT, published_speedup, speedup_over
+from reperf.number_format import ABSENT, published_speedup, speedup_over
 from reperf.published import (
     NUMBERS,
     REPEATS,

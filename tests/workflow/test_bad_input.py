@@ -41,7 +41,7 @@ def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], bench
 
 
 def test_a_key_that_appears_twice_is_one_line_in_whichever_file(benchmark: Benchmark):
-    """Snakemake takes the last; tests/unit/test_written.py has what else is refused of a file."""
+    """Snakemake takes the last; tests/unit/test_yaml_files.py has what else is refused."""
     (benchmark.folder / "site.yaml").write_text("title: a\nrepeats: 3\nrepeats: 9\n")
     answer = benchmark.snakemake("-n", "--configfile", "config.yaml", "site.yaml")
     assert answer.returncode == 1
@@ -75,7 +75,7 @@ def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark)
     benchmark.configure(cluster={"nodes": 4, "devices_per_node": 8})
     answer = benchmark.snakemake()
     assert answer.returncode != 0
-    line = "config.yaml: cluster: the report is for one; allowed: --profile slurm"
+    line = "config.yaml: cluster: the report needs it; allowed: --profile slurm"
     assert [said for said in answer.stdout.splitlines() if line in said], answer.stdout
     assert "Traceback" not in answer.stdout
     assert not (benchmark.folder / "results").exists()

@@ -55,7 +55,7 @@ def test_two_builds_stand_in_one_report_and_one_that_changes_is_trained_again_or
     plan.write_text(json.dumps(written | {"aside": written["aside"] | {"anew": True}}))
     answer = begun_benchmark.call(sys.executable, "-m", "reperf.training", str(plan))
     assert answer.returncode == 1
-    changed = f"environment {older}: holds other packages than were planned: idna 1.0 for "
+    changed = f"environment {older}: has other packages than were planned: idna 1.0 for "
     assert changed in answer.stdout.splitlines()[-1]
     planned = begun_benchmark.planned()
     assert (planned["environment"], planned["train"]) == (1, 2)

@@ -180,7 +180,7 @@ def upgrade_a_package(environment: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (upgrade_a_package, "holds other packages than when it was built: idna 99 for "),
+        (upgrade_a_package, "has other packages than when it was built: idna 99 for "),
         (take_its_python_away, "its Python /nowhere/python is gone; once "),
         (cut_its_record, "not built; snakemake --force "),
     ],

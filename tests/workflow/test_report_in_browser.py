@@ -8,7 +8,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
-from reperf.printed import in_four_digits
+from reperf.number_format import in_four_digits
 
 from tests.helpers.refusal import cannot_run
 from tests.helpers.small_benchmark import Benchmark

@@ -41,9 +41,9 @@ import json
 from reperf.config import load_report
 from reperf.machine import resolve
 from reperf.plans.planning import Plans
-from reperf.written import read_written
+from reperf.yaml_files import read_yaml_file
 
-report = resolve(load_report(read_written("config.yaml")))
+report = resolve(load_report(read_yaml_file("config.yaml")))
 runs = Plans(report).runs.values()
 print(json.dumps({f"{plan.run.suite} {plan.run.entry}": plan.digest for plan in runs}))
 """

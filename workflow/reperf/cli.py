@@ -11,7 +11,7 @@ from typing import NoReturn
 
 from reperf import __version__
 from reperf.errors import ReperfError
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.text import printable
 
 INTERRUPTED = 130

@@ -9,7 +9,7 @@ from reperf.config.site import ENGINES
 from reperf.errors import ReperfError
 from reperf.machine import resolve
 from reperf.systems import ROOT
-from reperf.written import read_written
+from reperf.yaml_files import read_yaml_file
 
 DEFAULT = Path("config.yaml")
 """What a call measures that names no suites, as the Snakefile has it."""
@@ -80,7 +80,7 @@ def read_profile(
     Raises:
         ReperfError: no such profile, no such file, or a bad configuration.
     """
-    settings: dict[str, Any] = read_written(_profile_file(profile)) if profile else {}
+    settings: dict[str, Any] = read_yaml_file(_profile_file(profile)) if profile else {}
     named = settings.get("configfile", [])
     files = [named] if isinstance(named, str) else named
     return *read_report(configfiles or [*map(Path, files)], devices), settings
@@ -110,7 +110,7 @@ def merged(files: Iterable[Path | str]) -> dict[str, Any]:
 
     config: dict[str, Any] = {}
     for file in files:
-        content = read_written(file)
+        content = read_yaml_file(file)
         if not isinstance(content, dict):
             raise ReperfError(f"{file}: allowed: a mapping of keys to values")
         update_config(config, content)

@@ -263,7 +263,7 @@ def _best_device(report: Report) -> Literal["cpu", "cuda"]:
     undecided = [suite for suite in report.suites if suite.device is None]
     wanted = report.model_copy(update={"suites": tuple(undecided)}).largest_shape[1]
     seen = visible_gpus(os.environ)
-    # No lock and no image of ours has code for AMD's.
+    # No lock or image of reperf's has code for AMD's GPUs.
     useful = [gpu for gpu in seen if gpu.gfx is None or report.names_environments]
     return "cuda" if len(useful) >= wanted else "cpu"
 
@@ -387,7 +387,7 @@ def check_containers(report: Report) -> None:
 
 
 def check_named_builds(report: Report) -> None:
-    """Refuse environments that are not there or do not do, and locks that are not there.
+    """Refuse environments that do not exist or cannot train, and locks that do not exist.
 
     Raises:
         ReperfError: names the environment or the lock, and what is allowed.

@@ -15,9 +15,9 @@ import pandas as pd
 import yaml
 
 from reperf.errors import ReperfError
-from reperf.faults import Model
 from reperf.layout import PUBLISHED_FILES
 from reperf.systems import load_workloads, read_shape
+from reperf.validation import Model
 
 __all__ = [
     "Discrepancy",

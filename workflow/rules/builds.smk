@@ -1,4 +1,4 @@
-# How the systems get their frameworks: from locks, from environments that are there, from images.
+# How the systems get their frameworks: from locks, existing environments, or images.
 
 from reperf.builds import every_lock
 from reperf.builds.image_build import image_file

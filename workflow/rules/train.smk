@@ -48,7 +48,7 @@ rule largest:
         " --attempt {resources.attempt} --retries {workflow.execution_settings.retries} --log {log:q}"
 
 
-# Its jobs are its own: each is bound to a node, and no run of the report.
+# It submits its own jobs: each is bound to a node, and is not a run of the report.
 rule survey:
     input:
         unpack(or_end(lambda wildcards: PLANS.needs_of(choose(REPORT)))),

@@ -1,4 +1,4 @@
-"""Build the environment of a lock, or look into one that is there."""
+"""Build the environment of a lock, or look into an existing environment."""
 
 from pathlib import Path
 

@@ -55,7 +55,7 @@ def inside(framework):
 
 
 def listed(framework):
-    """What can be said at once.
+    """What is known without importing.
 
     Args:
         framework: the package that is looked for.

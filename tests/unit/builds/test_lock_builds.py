@@ -126,7 +126,7 @@ def test_a_package_that_was_upgraded_by_hand_is_named_with_both_versions(root):
     install += ["--python", mine.python]
     subprocess.run([*install, "engine==1.1", "another"], check=True)
     assert why_build(mine) == (
-        f"{mine.folder}: holds other packages than when it was built: "
+        f"{mine.folder}: has other packages than when it was built: "
         "another 3 for none, engine 1.1 for 1.0"
     )
     subprocess.run([*install, "engine==1.0"], check=True)

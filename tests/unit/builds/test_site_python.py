@@ -104,7 +104,7 @@ def old_python(folder: Path) -> None:
     [
         (None, {"python": "nowhere"}, "nowhere: not there: /"),
         (None, {"python": "/usr/share"}, "/usr/share: no Python in its bin/, /usr/share; allowed"),
-        (old_python, {}, "{folder}: its Python says that it is '3.6'; allowed: 3.7 or later"),
+        (old_python, {}, "{folder}: its Python reports version '3.6'; allowed: 3.7 or later"),
         (
             lambda folder: next(folder.rglob("torch")).rename(folder / "elsewhere"),
             {},
@@ -118,7 +118,7 @@ def old_python(folder: Path) -> None:
         (
             None,
             {"python": None, "before": "PATH=/nowhere"},
-            "after 'PATH=/nowhere': its Python does not start: neither python nor python3 is there",
+            "after 'PATH=/nowhere': its Python does not start: neither python nor python3 is on",
         ),
     ],
 )
@@ -153,7 +153,7 @@ def test_an_environment_that_has_changed_since_is_refused_with_both_versions(fol
     planned = build_for(Asked("pytorch", "cpu", environment=environment)).folder
     install(folder, "numpy", "3.1")
     assert why_not_as_found(built, seen(python=folder)) == (
-        f"environment {folder}: holds other packages than were planned: numpy 3.1 for 3.0"
+        f"environment {folder}: has other packages than were planned: numpy 3.1 for 3.0"
     )
     build_for.cache_clear()
     now = build_for(Asked("pytorch", "cpu", environment=environment))
@@ -188,5 +188,5 @@ def test_a_node_with_another_package_is_named():
 def test_a_lock_that_is_not_there_is_one_line():
     entry = {"system": "pytorch", "lock": "envs/nowhere.txt"}
     suites = [SMALL["suites"][0] | {"systems": [entry]}]
-    with refused_in_one_line("lock: got 'envs/nowhere.txt', which is not there; allowed: a file"):
+    with refused_in_one_line("lock: got 'envs/nowhere.txt', which does not exist; allowed: "):
         check_named_builds(load_report(SMALL | {"suites": suites}))

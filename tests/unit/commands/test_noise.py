@@ -43,7 +43,7 @@ def test_of_few_cells_there_is_no_threshold(noise, tmp_path):
     sides = [campaign(tmp_path / str(seed), seed, cells=1) for seed in (1, 2)]
     status, out, _ = noise(*sides)
     assert status == 0
-    assert "a threshold takes 6 differences or more" in out.splitlines()[-1]
+    assert "a threshold needs 6 differences or more" in out.splitlines()[-1]
     assert json.loads(noise(*sides, "--json")[1])["threshold"] is None
 
 
@@ -57,7 +57,7 @@ def test_another_build_is_said_first(noise, tmp_path):
     ("changes", "status", "words"),
     [
         ({"unit": "tokens/s"}, 3, "s0 pytorch 1n2g: not compared: unit images/s -> tokens/s"),
-        ({"precision": "amp"}, 3, "no cell can be compared: nothing is known about the noise"),
+        ({"precision": "amp"}, 3, "no cell can be compared, so the noise is unknown"),
     ],
 )
 def test_reports_without_a_comparable_cell_have_no_noise(noise, tmp_path, changes, status, words):

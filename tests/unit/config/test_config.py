@@ -136,11 +136,11 @@ IN_REPORT = [
     ({"environment": "~/torch"}, "environment.python: got '~/torch'; allowed: the whole path"),
     (
         {"build": "environment"},
-        "suites.small: pytorch: build: got environment, and none is named for it; allowed: env",
+        "suites.small: pytorch: build: got environment, but the report names none for it",
     ),
     (
         {"images": {"pytorch": "a"}, "environments": {"pytorch": "/sw"}},
-        "environments.pytorch: images names it, too; allowed: one of them, and entries with",
+        "environments.pytorch: images names it, too; allowed: one of the two, or an entry for",
     ),
 ]
 
@@ -201,9 +201,9 @@ WRITTEN_IN_SUITE = """
 systems: [pytorch, {system: pytorch, batch_size: 8}]
   .systems: pytorch appears twice; allowed: each once
 systems: [pytorch, {system: pytorch, environment: /sw}]
-  .systems: pytorch appears twice, in builds of its own; allowed: a `label` for each that tells
+  .systems: pytorch appears twice, with different builds; allowed: a different `label`
 systems: [{system: pytorch, environment: /a, label: a}, {system: pytorch, lock: b, label: a}]
-  .systems: pytorch+a appears twice, in builds of its own; allowed: a `label` for each that tells
+  .systems: pytorch+a appears twice, with different builds; allowed: a different `label`
 systems: [{system: pytorch, environment: /a, lock: b}]
   .systems.pytorch: got lock and environment; allowed: one of them
 systems: [{system: pytorch, build: image, lock: b}]

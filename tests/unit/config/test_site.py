@@ -5,7 +5,7 @@ import yaml
 from reperf.config import Report
 from reperf.config.site import Cluster, hosts_in
 from reperf.errors import ReperfError
-from reperf.faults import checked
+from reperf.validation import checked
 
 from tests.helpers.small_benchmark import ROOT
 

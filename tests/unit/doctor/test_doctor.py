@@ -470,7 +470,7 @@ MISSING = "config.yaml: No such file or directory; run it in reperf's folder, or
         ("--configfile text", "text: is not YAML: "),
         ("--configfile big.yaml", LARGE),
         ("--profile slurm --configfile big.yaml", NO_CLUSTER),
-        ("--configfile far.yaml", "far.yaml: cluster: the report is for one"),
+        ("--configfile far.yaml", "far.yaml: cluster: the report needs it"),
         ("--profile slurm --configfile far.yaml", "no Slurm on this machine: sbatch not found"),
     ],
 )

@@ -143,7 +143,7 @@ def test_exclusive_nodes_count_whole(told, exclusive, node_hours):
 def test_a_report_for_a_cluster_needs_its_profile_and_a_profile_its_cluster(told):
     cluster = {"nodes": 2, "devices_per_node": 8}
     (refused,) = told(status=1, cluster=cluster, device="cuda", memory_limit=None)
-    assert "mine.yaml: cluster: the report is for one; allowed: --profile slurm" in refused
+    assert "mine.yaml: cluster: the report needs it; allowed: --profile slurm" in refused
     (refused,) = told("--profile", "slurm", status=1)
     assert "mine.yaml: cluster: missing; --profile slurm and --jobs need it" in refused
 

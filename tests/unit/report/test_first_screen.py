@@ -7,7 +7,7 @@ from io import StringIO
 import pandas as pd
 import pytest
 from markupsafe import escape
-from reperf.printed import in_four_digits
+from reperf.number_format import in_four_digits
 from reperf.report.scale import Scale
 
 from tests.unit.report.benchmarks import Benchmark, Page

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import replace
 
 import pytest
-from reperf.printed import ABSENT, in_four_digits, number, percent, published_speedup
+from reperf.number_format import ABSENT, in_four_digits, number, percent, published_speedup
 from reperf.records.run_record import Power
 from reperf.report.html import SCRIPT, render_html
 from reperf.report.markdown import render_markdown

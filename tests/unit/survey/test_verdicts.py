@@ -155,9 +155,8 @@ def test_this_machine_alone_is_refused(tmp_path, monkeypatch, capsys):
     (tmp_path / "small.yaml").write_text(text)
     assert main(["survey", "--configfile", "small.yaml"]) == 1
     (line,) = capsys.readouterr().err.splitlines()
-    assert (
-        line
-        == "reperf: a survey compares nodes, this machine is one; allowed: --profile slurm or hosts"
+    assert line == (
+        "reperf: a survey compares nodes, and this is one; allowed: --profile slurm or hosts"
     )
 
 

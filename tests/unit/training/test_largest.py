@@ -15,9 +15,9 @@ from reperf.drawing.labels import title_of
 from reperf.errors import ReperfError
 from reperf.layout import tables_of
 from reperf.measuring.recheck import measured_tables
+from reperf.number_format import batch_size
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import ITERATIONS, RunPlan
-from reperf.printed import batch_size
 from reperf.records.run_record import BatchTrial, LargestBatch, RunRecord
 from reperf.tables import read_measurements, read_summary
 from reperf.training.largest import Tried, find, largest

@@ -26,7 +26,7 @@ def test_a_call_on_an_idle_machine_says_nothing_and_waits_for_nothing(lines):
 
 
 @pytest.mark.parametrize(
-    ("spoils", "said"), [(True, "that are not usable"), (False, "that get a mark")]
+    ("spoils", "said"), [(True, "it are not usable"), (False, "it get a mark")]
 )
 def test_go_says_what_the_numbers_will_be_worth(lines, spoils, said):
     begin_or_wait("go", lambda: (WORK, spoils), pytest.fail)

@@ -40,12 +40,12 @@ def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
 
     Args:
         path: the archive.
-        folder: is made; or holds what an earlier call has prepared of the same archive.
-        its_code: whether the archive's trainers run, and not this checkout's.
+        folder: is created; or has what an earlier call prepared from the same archive.
+        its_code: whether to run the archive's trainers instead of this checkout's.
 
     Raises:
-        ReperfError: the archive is not whole, not of reperf 1, or has no run of ours; the folder
-            is of something else; or reperf was installed as a wheel, which trains nothing.
+        ReperfError: the archive is damaged, not of reperf 1, or has no run of reperf's; the folder
+            is not empty; or reperf was installed as a wheel, which cannot train.
     """
     if not (ROOT / "Snakefile").is_file():
         raise ReperfError("reproduce trains, which a wheel cannot; allowed: in a clone of reperf")
@@ -55,7 +55,7 @@ def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
         (suite,) = load_report(config, f"{path}: {CONFIG}").suites
         if not suite.entries:
             raise ReperfError(
-                f"{path}: {suite.name} has logs of others alone, which cannot be run again; "
+                f"{path}: {suite.name} has only external logs, which cannot be run again; "
                 "allowed: an archive of runs of reperf's own"
             )
         _check_folder(folder, digest)

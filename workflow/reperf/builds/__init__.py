@@ -1,8 +1,8 @@
 """Builds: how a system gets its framework, and what was really found in it.
 
 A lock becomes an environment, a folder under .envs/ with a Python of its own. An image is pulled
-once, and a folder under .images/ holds what it lacks. Of an environment that is there already, a
-folder under .envs/ says what is in it. A folder's name holds the digest of all that it is made
+once, and a folder under .images/ has what it lacks. For an existing environment, a folder under
+.envs/ lists what is in it. A folder's name holds the digest of all that it is made
 from, and environment.json is written last.
 """
 

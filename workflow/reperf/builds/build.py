@@ -29,7 +29,7 @@ class LockBuild:
     """A system's environment from one of its locks, or from another; systems may share one.
 
     Attributes:
-        file: the other lock, with which the packages of the system's are installed.
+        file: a lock that replaces the system's for the versions of its packages.
     """
 
     system: System
@@ -133,7 +133,7 @@ class ImageBuild:
 
 @dataclass(frozen=True, eq=False)
 class SiteBuild:
-    """An environment that is there already, and a folder that says what was found in it."""
+    """An existing environment, and a folder with the list of its packages."""
 
     system: System
     device: Device
@@ -151,17 +151,17 @@ class SiteBuild:
 
     @cached_property
     def python(self) -> Path:
-        """The Python that starts the build's programs; a name where bash finds it."""
+        """The Python that starts the build's programs; a bare name if bash finds it on the PATH."""
         return interpreter_of(self.environment) or Path("python")
 
     @property
     def recipe(self) -> list[Path]:
-        """The files that it is made from: none of reperf's."""
+        """The files that it is made from: reperf has none."""
         return []
 
     @cached_property
     def listed(self) -> Listed:
-        """What is in it on this machine, as it was when this process looked first."""
+        """Its packages on this machine, as this process saw them first."""
         return look(self.environment, self.system)
 
     @cached_property
@@ -213,7 +213,7 @@ def build_for(asked: Asked) -> Build:
     file = Path(asked.lock_file) if asked.lock_file else None
     if file and not file.is_file():
         raise ReperfError(
-            f"lock: got {asked.lock_file!r}, which is not there; allowed: a file of exact "
+            f"lock: got {asked.lock_file!r}, which does not exist; allowed: a file of exact "
             "versions, as uv pip compile writes it"
         )
     return LockBuild(system, asked.lock or asked.device, file)
@@ -304,11 +304,11 @@ def why_not_as_found(built: Built, listed: Listed) -> str:
 
     Args:
         built: what was found then.
-        listed: what is there now, on this or on another node.
+        listed: the packages now, on this or on another node.
     """
     assert built.site
     if differ := differing(listed.contents, {**built.packages, "Python": built.python}):
-        return f"environment {built.site.named}: holds other packages than were planned: {differ}"
+        return f"environment {built.site.named}: has other packages than were planned: {differ}"
     return ""
 
 

@@ -53,7 +53,7 @@ def why_not_computed(precision: str, hosts: Iterable[Host]) -> str | None:
 def why_not_compiled(run: Run) -> str | None:
     """Why a run cannot compile where it would start now, or None if it can or need not.
 
-    Of an image or an environment that is there, that is known once reperf has looked into it.
+    For an image or an existing environment, reperf knows this after it has looked into it.
     """
     system = load_systems()[run.system]
     if not any(variant.compiles for variant in system.varied(run.variant)):
@@ -100,12 +100,12 @@ def _why_unfit(build: Build, hosts: Sequence[Host]) -> str | None:
 
 
 def _why_not_amds(build: Build, gfx: str) -> str | None:
-    """Why a build does not run on a GPU of AMD's; None if it does, or if it is not looked into."""
+    """Why a build does not run on an AMD GPU; None if it does, or if this is unknown yet."""
     try:
         is_for_amd = isinstance(build, SiteBuild) and read_built(build).rocm
     except ReperfError:
         return None
-    return None if is_for_amd else f"it is no build for ROCm; the GPU is AMD's {gfx}"
+    return None if is_for_amd else f"it is not a build for ROCm; the GPU is AMD's {gfx}"
 
 
 def _needs(build: Build) -> Needs:

@@ -78,7 +78,7 @@ class BuildPython:
         numbers = re.fullmatch(r"(\d+)\.(\d+)", last)
         if numbers is None or tuple(map(int, numbers.groups())) < LEAST_PYTHON:
             raise ReperfError(
-                f"{self.build}: its Python says that it is {last[-200:]!r}; allowed: 3.7 or later"
+                f"{self.build}: its Python reports version {last[-200:]!r}; allowed: 3.7 or later"
             )
         raise ReperfError(f"{self.build}: its Python does not say what is there: got {last!r}")
 
@@ -103,7 +103,7 @@ class BuildPython:
             ReperfError: likewise, or the framework is not there, or cannot be imported.
         """
         contents = self.contents(framework)
-        # One that needs a driver to be imported may not tell its version, but is there.
+        # A framework that needs a driver to be imported may not give its version, but is installed.
         if contents.framework is None and not contents.lacks_driver:
             trouble = contents.import_trouble or ""
             missing = re.search(rf"No module named '?{framework}\b", trouble)

@@ -61,7 +61,7 @@ def why_not_as_built(environment: Path, built: Mapping[str, str]) -> str:
         for name, version in _installed(place)
     }
     if differ := differing(found, built):
-        return f"{environment}: holds other packages than when it was built: {differ}"
+        return f"{environment}: has other packages than when it was built: {differ}"
     return ""
 
 

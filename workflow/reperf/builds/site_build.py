@@ -1,4 +1,4 @@
-"""Builds from environments that are there: what is there is recorded, and nothing is fetched."""
+"""Builds from existing environments: reperf records what they have and installs nothing."""
 
 from pathlib import Path
 
@@ -9,10 +9,10 @@ from reperf.host import Site
 
 
 def build_site(build: SiteBuild, folder: Path) -> None:
-    """Look into an environment, start what would train in it, and write down what it is.
+    """Look into an environment, start its trainers once, and record what it is.
 
     Args:
-        folder: where; its name says what was planned.
+        folder: of the record; its name has the digest of the plan.
 
     Raises:
         ReperfError: it does not start, lacks the framework or what trainers import, or is for CPUs
@@ -21,7 +21,7 @@ def build_site(build: SiteBuild, folder: Path) -> None:
     if build.folder != folder:
         raise ReperfError(
             f"environment {build.environment}: has changed since this call planned its runs; the "
-            "next call plans them anew"
+            f"next call plans them again"
         )
     started = python_of(build.environment)
     contents = started.contents_with(build.system.framework)

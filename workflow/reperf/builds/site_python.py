@@ -1,6 +1,6 @@
-"""The Python of an environment that is there: how it is started, and what it says of itself.
+"""The Python of an existing environment: how it is started, and what it lists.
 
-Where modules are loaded or a line comes first, bash does that, and then becomes the Python.
+If there are modules or a line of bash, bash runs them and then becomes the Python.
 """
 
 import os
@@ -26,7 +26,7 @@ _LOAD = (
 _OR_END = 'status=$?; [ $status = 0 ] || { echo "ended with status $status: "%s >&2; exit 1; }'
 _FIND = (
     "python=$(command -v python || command -v python3) "
-    "|| { echo 'neither python nor python3 is there' >&2; exit 1; }"
+    "|| { echo 'neither python nor python3 is on the PATH' >&2; exit 1; }"
 )
 
 
@@ -78,7 +78,7 @@ def words_of(
     """The command that starts an environment's Python with some arguments.
 
     Args:
-        variables: environment variables that hold whatever modules or the line before set.
+        variables: environment variables that are set even if modules or the line set others.
 
     Raises:
         ReperfError: its Python is not there.
@@ -111,7 +111,7 @@ def variables_outside(
     given = {**outside, **variables}
     if not environment.has_shell:
         return given
-    # What the user has loaded before stays; reperf's own Python must not be found first.
+    # What the user has loaded stays; reperf's own Python must not come first.
     own = str(Path(sys.prefix, "bin")) if sys.prefix != sys.base_prefix else ""
     parts = given.get("PATH", os.defpath).split(os.pathsep)
     given["PATH"] = os.pathsep.join(part for part in parts if part != own)

@@ -44,7 +44,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "--markdown", action="store_true", help="a Markdown table, such as for a pull request"
     )
     parser.add_argument(
-        "--junit", type=Path, metavar="FILE", help="write JUnit's XML too: a test case a cell"
+        "--junit", type=Path, metavar="FILE", help="also write JUnit XML: a test case for each cell"
     )
     ask_for_page(parser)
     parser.set_defaults(run=run, status_of_faults=BAD_INPUT)
@@ -63,7 +63,7 @@ def ask_for_threshold(parser: argparse.ArgumentParser) -> None:
 
 def ask_for_page(parser: argparse.ArgumentParser) -> None:
     """Add --html, which names the file of a page."""
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a page too, in one file")
+    parser.add_argument("--html", type=Path, metavar="FILE", help="also write a page, in one file")
 
 
 def _threshold(text: str) -> float:
@@ -116,7 +116,7 @@ def show(compared: "Compared") -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines as they are, but for what a terminal would obey."""
+    """Print lines unchanged, except for what a terminal would obey."""
     for line in lines:
         print(printable(line))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.text import in_markdown, printable
 
 if TYPE_CHECKING:
@@ -34,11 +34,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "export",
-        help="print a suite's table for LaTeX, Markdown or CSV",
+        help="print a suite's table as Markdown, LaTeX or CSV",
         description="Print the table of a suite, with the remarks that the report's page has: "
         r"`reperf export --format latex resnet50-fp32 > resnet50.tex`, and \input{resnet50.tex} in "
-        "the paper, which needs the package booktabs. CSV has all digits; the unit follows it "
-        "in a column.",
+        "the paper, which needs the package booktabs. CSV has all digits, and a column for the "
+        "unit.",
     )
     parser.add_argument("suite", metavar="SUITE", help="its name in the report")
     parser.add_argument(
@@ -99,7 +99,7 @@ def run(options: argparse.Namespace) -> int:
 def _row(entry: "Entry", *, exact: bool) -> Sequence[str]:
     import pandas as pd  # noqa: PLC0415
 
-    from reperf.printed import ABSENT, percent, plain_number, sharing  # noqa: PLC0415
+    from reperf.number_format import ABSENT, percent, plain_number, sharing  # noqa: PLC0415
 
     cell = entry.row
     topology = ", ".join(filter(None, (cell.topology, sharing(cell))))

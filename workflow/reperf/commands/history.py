@@ -1,4 +1,4 @@
-"""`reperf history`: how the cells of archived reports went over time, and where they stepped."""
+"""`reperf history`: how cells of archived reports changed over time, and where they stepped."""
 
 import argparse
 import json
@@ -24,7 +24,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "history",
-        help="how the cells of many reports went over time, and where they stepped",
+        help="how the cells of many reports changed over time, and where they stepped",
         description="Read all archives and reports in a folder and below it, in the order in which "
         "they were measured. Exit status: 0, or 2 for wrong arguments or input.",
     )
@@ -36,9 +36,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a line a cell."""
+    """Print a line for each cell."""
     from reperf.measuring.history import FEWEST, history_of  # noqa: PLC0415
-    from reperf.printed import in_four_digits  # noqa: PLC0415
+    from reperf.number_format import in_four_digits  # noqa: PLC0415
 
     history = history_of(options.folder, options.threshold)
     if options.html:
@@ -74,7 +74,7 @@ def _steps(line: "Line") -> str:
 
 
 def _notes(history: "History") -> list[str]:
-    """What differs where a cell stepped, and what was left out."""
+    """What differs at each step of a cell, and what was left out."""
     from reperf.measuring.compared import lines_of, signed  # noqa: PLC0415
 
     notes = []

@@ -149,7 +149,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from reperf.measuring.measure import Method  # noqa: PLC0415
     from reperf.measuring.request import MeasureRequest  # noqa: PLC0415
     from reperf.measuring.results_table import csv_lines, table  # noqa: PLC0415
-    from reperf.nearest import did_you_mean  # noqa: PLC0415
+    from reperf.suggestions import did_you_mean  # noqa: PLC0415
     from reperf.terminal import width_here  # noqa: PLC0415
 
     if options.format not in (None, *formats()):

@@ -1,4 +1,4 @@
-"""`reperf noise`: how far throughputs move between reports of the same build."""
+"""`reperf noise`: how much throughputs vary between reports of the same build."""
 
 import argparse
 import json
@@ -13,9 +13,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "noise",
-        help="how far numbers move between reports of the same build: the threshold for compare",
-        description="Compare two or more reports of one build, such as of several days, and print "
-        "the threshold above which `reperf compare` should call a change. Exit status: 0, 2 wrong "
+        help="how much numbers vary between reports of the same build: the threshold for compare",
+        description="Compare two or more reports of one build, such as from several days, and "
+        "print the threshold above which `reperf compare` should report a change. Exit status: 0, "
+        "2 wrong "
         "arguments or input, 3 nothing comparable.",
     )
     parser.add_argument("first", type=Path, metavar="REPORT", help="as for reperf compare")
@@ -25,7 +26,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print what moves between reports, and the threshold."""
+    """Print how much cells vary between reports, and the threshold."""
     from reperf.measuring.compared import (  # noqa: PLC0415
         NOTHING_COMPARABLE,
         as_percentage,
@@ -65,12 +66,12 @@ def run(options: argparse.Namespace) -> int:
         print_table(headings, headings[:1], rows)
     print_lines(f"{name}: not compared: {why}" for name, why in noise.not_compared.items())
     if not noise.cells:
-        last = "no cell can be compared: nothing is known about the noise"
+        last = "no cell can be compared, so the noise is unknown"
     elif noise.threshold is None or noise.option is None:
         largest = as_percentage(round(max(cell.largest for cell in noise.cells), 4))
         last = (
-            f"the largest change is {largest}; a threshold takes {LEAST_FREEDOM} differences or "
-            f"more, from cells and campaigns: {count(len(noise.cells), 'cell')} here"
+            f"the largest change is {largest}; a threshold needs {LEAST_FREEDOM} differences or "
+            f"more, from cells and campaigns; here: {count(len(noise.cells), 'cell')}"
         )
     else:
         last = f"reperf compare --threshold {noise.option}"

@@ -33,8 +33,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         "reproduce",
         help="measure an archive's suite again, and say whether the numbers agree",
         description="Run the suite of an archive here, with its configuration and its locks, in a "
-        "folder of its own. Exit status: 0 reproduced, 1 not reproduced, 2 wrong arguments or "
-        "input, or the workflow could not run, 3 cannot tell. A second call goes on.",
+        "new folder. Exit status: 0 reproduced, 1 not reproduced, 2 wrong arguments or "
+        "input, or the workflow could not run, 3 cannot tell. A second call continues.",
     )
     parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="of a suite")
     parser.add_argument(
@@ -44,10 +44,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     parser.add_argument(
         "--trainers",
         action="store_true",
-        help="run the archive's trainers instead of this checkout's: code of whoever made it",
+        help="run the archive's trainers instead of this checkout's: code that the archive's "
+        "maker wrote",
     )
     parser.add_argument("--profile", help="as for snakemake: slurm, or a folder of your own")
-    ask_for_files(parser, "what counts more than the archive's configuration")
+    ask_for_files(parser, "override the archive's configuration, such as site.yaml")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     ask_for_page(parser)
     parser.set_defaults(run=run, status_of_faults=BAD_INPUT)

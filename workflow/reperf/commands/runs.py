@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reperf.commands import ask_for_files, count
 from reperf.errors import ReperfError
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.text import listed, printable
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def run(options: argparse.Namespace) -> int:
 def _show(runs: "list[Run]") -> None:
     """Show each run with its status, its number and the reason why it has none."""
     from reperf.layout import tables_of  # noqa: PLC0415
-    from reperf.printed import number  # noqa: PLC0415
+    from reperf.number_format import number  # noqa: PLC0415
     from reperf.tables import read_measurements  # noqa: PLC0415
     from reperf.terminal import table_lines, width_here  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""`reperf survey`: which node is slow, and which computes otherwise."""
+"""`reperf survey`: which node is slow, and which computes different results."""
 
 import argparse
 import re
@@ -14,9 +14,10 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "survey",
-        help="train one short cell on every node, and name the slow ones",
-        description="Train one cell of a single node on every node of the cluster, several times, "
-        "and name the nodes that are slow or compute otherwise. Exit status: 0 none is named and "
+        help="train one short cell on every node, and name the slow nodes",
+        description="Train a single-node cell several times on every node of the cluster, and "
+        "name the nodes that are slow or compute different results. Exit status: 0 none is named "
+        "and "
         "all answer, 1 otherwise.",
     )
     ask_for_report(parser)
@@ -30,20 +31,23 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="by how much a node must be slower to be named; default: 1%%",
     )
     parser.add_argument(
-        "--input", action="store_true", help="read what the suite reads; default: nothing"
+        "--input", action="store_true", help="read the suite's input; default: read nothing"
     )
     parser.add_argument(
-        "--at-once", type=count, metavar="N", help="nodes that train at a time; default: all"
+        "--at-once",
+        type=count,
+        metavar="N",
+        help="number of nodes that train at the same time; default: all",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
-    parser.add_argument("--junit", type=Path, metavar="FILE", help="write JUnit's XML, too")
+    parser.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML")
     parser.set_defaults(run=run)
 
 
 def _runs(text: str) -> int:
     if (runs := count(text)) < 2:
         raise argparse.ArgumentTypeError(
-            "got 1; allowed: 2 or more: one run says nothing of how runs scatter"
+            "got 1; allowed: 2 or more: one run does not show how runs scatter"
         )
     return runs
 
@@ -71,7 +75,7 @@ def run(options: argparse.Namespace) -> int:
     _, report, _ = prepare(options.profile, options.configfile)
     if not report.cluster:
         raise ReperfError(
-            "a survey compares nodes, this machine is one; allowed: --profile slurm or hosts"
+            "a survey compares nodes, and this is one; allowed: --profile slurm or hosts"
         )
     lock_folder(".")
     if report.slurm:

@@ -1,4 +1,4 @@
-"""`reperf systems`: what trains what, in which precision, and what of it is ready here."""
+"""`reperf systems`: which system trains what, in which precision, and which builds are here."""
 
 import argparse
 import json
@@ -8,7 +8,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from reperf.errors import ReperfError
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.systems.capability import ARCHITECTURE
 from reperf.text import printable
 
@@ -27,21 +27,21 @@ class _Build(NamedTuple):
     """Such as "cuda lock" or "image"."""
     devices: tuple["Device", ...]
     architectures: Sequence[str]
-    """What its GPU code is compiled for; empty where no source says it."""
+    """The capabilities that its GPU code is compiled for; empty if no source lists them."""
     driver: str | None
     made: bool
     why_not: str | None
-    """Why it does not run on the GPUs that are here."""
+    """Why it does not run on this machine's GPUs."""
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "systems",
-        help="list what trains what, in which precision, and what is installed here",
+        help="list which system trains what, in which precision, and what is installed here",
         description="List the systems: the workloads that each trains, the precisions in which "
         "this machine's CPU and GPUs can train them, the GPUs and the driver that its builds "
-        "need, and which of these are made in this folder.",
+        "need, and which of these builds this folder has.",
     )
     parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="systems that train it")
     parser.add_argument("--json", action="store_true", help="one JSON object")

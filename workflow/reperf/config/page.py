@@ -93,7 +93,7 @@ def _section(title: str, model: dict[str, Any]) -> str:
 
 
 def _in_yaml(key: str, examples: list[dict[str, Any]]) -> str:
-    """Examples as they stand in a file: below their key, in one list where several may stand."""
+    """Examples as in a file: below their key, in a list if several are allowed."""
     contents: list[Any] = examples
     if key in ("data", "suites", "systems", "from"):
         contents = [{key: examples}]

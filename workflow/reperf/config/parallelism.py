@@ -6,8 +6,8 @@ from typing import Annotated, Any, Self
 from pydantic import Field, model_validator
 
 from reperf.config.words import MOST_DEVICES, MOST_NODES, MOST_SAMPLES
-from reperf.faults import Model
 from reperf.systems import Parallelism
+from reperf.validation import Model
 from reperf.values import MOST_PROCESSES, Number
 
 Devices = Annotated[Number, Field(ge=1, le=MOST_NODES * MOST_DEVICES)]

@@ -35,9 +35,9 @@ from reperf.config.words import (
     topology_shape,
 )
 from reperf.data.kinds import KINDS
-from reperf.faults import checked
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.systems import BuildKind, Device, load_systems, load_workloads
+from reperf.validation import checked
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number, PlainPath
 
 Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
@@ -97,9 +97,9 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
     )
     on_busy: Literal["go", "wait"] = Field(
         "go",
-        exclude=True,  # it decides when runs begin, and nothing about them
-        description="what a call does that finds this machine busy before its first run: go: it "
-        "says so and goes on; wait: it waits until other work has ended",
+        exclude=True,  # it decides when runs begin, and does not change them
+        description="what a call does if this machine is busy before the first run: go: it warns "
+        "and continues; wait: it waits until other work has ended",
     )
     share_cpus: bool = Field(
         False,
@@ -134,7 +134,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
     build: BuildKind | None = Field(
         None,
         description="how systems get their framework: from a lock, from a container image, or "
-        "from an environment that is there; left out: as each system prefers on the device, see "
+        "from an existing environment; left out: each system's preference for the device, see "
         "docs/systems.md",
     )
     images: dict[SystemId, Text] = Field(
@@ -145,14 +145,15 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
     )
     environment: SiteEnvironmentOrPath | None = Field(
         None,
-        description="an environment that is there already, in which systems train; see "
-        "docs/environments.md",
+        description="an existing environment in which systems train; see docs/environments.md",
     )
     environments: dict[SystemId, SiteEnvironmentOrPath] = Field(
-        {}, description="likewise by system, instead of the one for all"
+        {}, description="a system's environment, instead of `environment`"
     )
     container: Engine = Field(Engine(), description="what runs images, here or on the cluster")
-    cluster: Cluster | None = Field(None, description="Slurm's, or hosts; left out: this machine")
+    cluster: Cluster | None = Field(
+        None, description="Slurm's nodes, or hosts; left out: this machine"
+    )
     systems: Annotated[
         tuple[EntryOrName, ...],
         BeforeValidator(chosen_systems, json_schema_input_type=str | list[str | Entry]),
@@ -166,8 +167,8 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
     )
     baseline: PlainPath | None = Field(
         None,
-        description="an earlier report's folder, archive or measurements.csv, with which the "
-        "report's page compares this one, see docs/comparing.md",
+        description="folder, archive or measurements.csv of an earlier report; the page compares "
+        "this report with it, see docs/comparing.md",
     )
     reproduces: Digest | None = Field(
         None,
@@ -375,7 +376,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
         return runs_of(self.cells(suite))
 
     def run_of_each_entry(self, *, own_builds: bool = True) -> Iterator[Run]:
-        """The first run of each entry that can train: all runs of one have the same build.
+        """The first run of each entry that can train: all runs of an entry have the same build.
 
         Args:
             own_builds: whether entries that name their build count.
@@ -420,7 +421,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
             why
             or (parallel and topology and parallel.why_not_on(prod(topology_shape(topology))))
             or (parallel and why_undivided(suite.shape, parallel.shard, parallel.tensor))
-            # Of an entry's own build it is known where a run starts.
+            # What an entry's own build can do is known only where a run starts.
             or (None if entry.own_build else hardware.unfit.get(entry.system, {}).get(build))
             or hardware.lacking.get(entry.system, {}).get(suite.precision)
         )
@@ -431,19 +432,19 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
             asked = entry.own_build or entry.build or self.build
             if asked == "environment" and not self._environment_of(entry):
                 raise ValueError(
-                    f"suites.{suite.name}: {entry.id}: build: got environment, and none is named "
-                    f"for it; allowed: environment, or environments.{entry.system}"
+                    f"suites.{suite.name}: {entry.id}: build: got environment, but the report "
+                    f"names none for it; allowed: environment, or environments.{entry.system}"
                 )
         if both := sorted(self.images.keys() & self.environments.keys()):
             raise ValueError(
-                f"environments.{both[0]}: images names it, too; allowed: one of them, and entries "
-                "with builds of their own"
+                f"environments.{both[0]}: images names it, too; allowed: one of the two, or an "
+                f"entry for each build"
             )
         return self
 
     @property
     def names_environments(self) -> bool:
-        """Whether any entry could train in an environment that is there."""
+        """Whether any entry could train in an existing environment."""
         entries = (entry for suite in self.suites for entry in suite.entries)
         return any(map(self._environment_of, entries))
 

@@ -10,9 +10,9 @@ from reperf.config.parallelism import Parallel, Servers
 from reperf.config.site import Container, SiteEnvironment
 from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Topology, Whole, Workload, topology_shape
-from reperf.faults import Model
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
 from reperf.systems import LockName, Precision, written_shape
+from reperf.validation import Model
 
 
 class Run(Model):
@@ -63,10 +63,14 @@ class Run(Model):
     )
     lock_file: str | None = Field(None, description="the lock, if it is none of the system's")
     container: Container | None = Field(
-        None, description="what it trains in; None: an environment, of the system's lock or below"
+        None,
+        description="the image in which it trains; None: an environment, from the system's "
+        "lock or below",
     )
     environment: SiteEnvironment | None = Field(
-        None, description="the environment that is there already; None: it is made, or an image"
+        None,
+        description="the existing environment; None: reperf builds the environment, or it "
+        "is an image",
     )
     label: str | None = Field(None, description="what its build is called beside others")
 

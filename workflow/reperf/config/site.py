@@ -18,8 +18,8 @@ from reperf.config.words import (
     Topology,
     Whole,
 )
-from reperf.faults import Model
 from reperf.systems import BuildKind, LockName, Precision
+from reperf.validation import Model
 from reperf.values import GRES, MOST_PROCESSES, Number, PlainPath
 
 EngineName = Literal["apptainer", "podman", "docker", "pyxis"]
@@ -73,27 +73,29 @@ _CLUSTERS = [
 
 
 class Cluster(Model, json_schema_extra={"examples": _CLUSTERS}):
-    """The cluster that runs the report, Slurm's or some hosts; left out, this machine runs it."""
+    """The cluster that runs the report: Slurm's, or hosts; left out: this machine runs it."""
 
     nodes: Number = Field(
-        ge=1, le=MOST_NODES, description="nodes that one run may use; left out: all `hosts`"
+        ge=1,
+        le=MOST_NODES,
+        description="largest number of nodes that a run may use; left out: all `hosts`",
     )
     devices_per_node: Number = Field(ge=1, le=MOST_DEVICES, description="GPUs per node")
     hosts: tuple[Annotated[str, Field(pattern=_HOST)], ...] = Field(
         (),
         max_length=MOST_NODES,
-        description="instead of Slurm's nodes: the names of hosts, this machine first, as "
-        "`remote` and the other hosts know them",
+        description="names of hosts to use instead of Slurm's nodes, this machine first; `remote` "
+        "and the other hosts must know these names",
     )
     hostfile: Text | None = Field(
         None,
-        description="a file that names them, MPI's or a batch system's, or a variable that holds "
-        "its path or the names, such as $PBS_NODEFILE, $LSB_DJOB_HOSTFILE, $SKYPILOT_NODE_IPS",
+        description="a host file of MPI or of a batch system; or a variable that has its path or "
+        "the names, such as $PBS_NODEFILE, $LSB_DJOB_HOSTFILE, $SKYPILOT_NODE_IPS",
     )
     remote: Text = Field(
         "ssh",
-        description="the command that starts others on a host, whose name is added, or stands for "
-        "{host}: `ssh -p 2222`, `kubectl exec -i {host} --`",
+        description="the command that runs another command on a host; the host's name is "
+        "appended, or replaces {host}: `ssh -p 2222`, `kubectl exec -i {host} --`",
     )
     partition: Label | None = Field(None, description="left out: the cluster's default")
     account: Label | None = Field(None, description="left out: the user's default")
@@ -119,19 +121,20 @@ class Cluster(Model, json_schema_extra={"examples": _CLUSTERS}):
     )
     gres: Annotated[str, Field(pattern=GRES)] | None = Field(
         None,
-        description="what Slurm calls a GPU, asked for by --gres; left out: --gpus-per-node, "
-        "whatever type the GPUs are of",
+        description="Slurm's name of a GPU, for --gres; left out: --gpus-per-node, with GPUs of "
+        "any type",
     )
     options: tuple[Text, ...] = Field((), description="further options for sbatch")
     before: tuple[Text, ...] = Field(
         (),
-        description="lines of bash that each node runs before a launcher starts there; what they "
-        "set reaches the ranks, and if a line fails, the run does",
+        description="lines of bash that each node runs before a launcher starts there; ranks "
+        "inherit what they set; if a line fails, the run fails",
     )
     stage: Annotated[PlainPath, AfterValidator(_absolute)] | None = Field(
         None,
-        description="folder on each node's own disk, into which a run copies the records that it "
-        "reads, if they are not there yet; left out: runs read them where they lie",
+        description="folder on each node's local disk; a run copies the records that it reads to "
+        "this folder, unless they are already there; left out: runs read the records in their "
+        "place",
     )
     variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], Text] = Field(
         {},
@@ -176,11 +179,11 @@ class Cluster(Model, json_schema_extra={"examples": _CLUSTERS}):
             "before": list(self.before),
             "stage": self.stage and str(self.stage),
         }
-        # Plans from before these keys stay as they are.
+        # Plans that are older than these keys stay valid.
         return {"variables": variables} | {key: value for key, value in optional.items() if value}
 
     def reached(self) -> dict[str, Any]:
-        """What reaches its hosts, and their names; empty for Slurm, which knows both itself."""
+        """The remote command and the hosts' names; empty for Slurm, which knows both."""
         return {"remote": self.remote, "hosts": self.hosts} if self.hosts else {}
 
 
@@ -191,7 +194,7 @@ def _left_out(cluster: Cluster) -> set[str]:
 
 
 def hosts_in(file: str) -> tuple[str, ...]:
-    """The hosts that a host file names, each once: the first word of a line, before a colon.
+    """The hosts that a host file names, each once: the first word of each line, before a colon.
 
     Args:
         file: its path; or, after `$`, the name of a variable that holds the path or the lines.
@@ -253,16 +256,16 @@ _ENVIRONMENTS = [
 
 
 class SiteEnvironment(Model, json_schema_extra={"examples": _ENVIRONMENTS}):
-    """An environment that is there already, with a system's framework in it."""
+    """An existing environment, with a system's framework in it."""
 
     python: PlainPath | None = Field(
         None,
-        description="its Python, or the folder of a venv or a conda prefix; left out: the one that "
-        "is found after the two below",
+        description="path of its Python, or folder of a venv or conda prefix; left out: the "
+        "Python on the PATH after `modules` and `before`",
     )
-    modules: tuple[Text, ...] = Field((), description="what `module load` loads, in this order")
+    modules: tuple[Text, ...] = Field((), description="modules for `module load`, in this order")
     before: Text | None = Field(
-        None, description="a line of bash that comes after them, and before its Python starts"
+        None, description="a line of bash that runs after `modules`, before Python starts"
     )
 
     @model_validator(mode="after")

@@ -34,9 +34,8 @@ from reperf.config.words import (
     distinct,
     topology_shape,
 )
-from reperf.faults import Model
 from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.systems import (
     BuildKind,
     Device,
@@ -45,6 +44,7 @@ from reperf.systems import (
     load_systems,
     load_workloads,
 )
+from reperf.validation import Model
 from reperf.values import Name, Number, PlainPath
 
 FEWEST_LINES = 50
@@ -166,14 +166,16 @@ class Entry(Model, json_schema_extra={"examples": _ENTRIES}):
         None, description="how it gets its framework; left out: as the report says"
     )
     lock: PlainPath | None = Field(
-        None, description="a lock of its own: exact versions, as `uv pip compile` writes them"
+        None, description="this entry's lock: exact versions, as `uv pip compile` writes them"
     )
-    image: Text | None = Field(None, description="an image of its own, as in `images`")
+    image: Text | None = Field(None, description="this entry's image, as in `images`")
     environment: SiteEnvironmentOrPath | None = Field(
-        None, description="an environment of its own that is there already"
+        None, description="this entry's existing environment"
     )
     label: Name | None = Field(
-        None, description="what tables and figures call it beside the same system in another build"
+        None,
+        description="name in tables and figures, to distinguish it from the same system in "
+        "another build",
     )
     parallel: Parallel | None = Field(
         None, description="how devices share the training; left out: data parallel"
@@ -474,8 +476,8 @@ class Suite(Measured, json_schema_extra={"examples": _SUITES}):
         for entry in entries:
             if ids[entry.id] > 1 and any(e.own_build for e in entries if e.id == entry.id):
                 raise ValueError(
-                    f"{entry.id} appears twice, in builds of its own; allowed: a `label` for each "
-                    "that tells them apart"
+                    f"{entry.id} appears twice, with different builds; allowed: a different "
+                    f"`label` for each"
                 )
         return distinct(entries)
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 from reperf.systems import load_systems, load_workloads
 from reperf.values import LONGEST_NAME, TOPOLOGY, one_line
 

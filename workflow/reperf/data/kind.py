@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 from reperf.data import KIND_NAMES
 from reperf.errors import ReperfError
-from reperf.faults import Model
+from reperf.validation import Model
 from reperf.values import LARGEST_SEED, MOST_PARTS, MOST_PROCESSES, Name, Number
 
 RESERVED = ("measured", "published")

@@ -11,7 +11,7 @@ from reperf.builds import build_of
 from reperf.config import Report
 from reperf.doctor.hardware import ADVICE
 from reperf.doctor.trial_checks import check_trials
-from reperf.printed import gibibytes
+from reperf.number_format import gibibytes
 from reperf.records.diagnosis import Finding, NodeReport, Probe, Trial, Verdict
 from reperf.systems import Device, load_systems
 from reperf.text import count

@@ -16,7 +16,7 @@ import psutil
 import pynvml
 
 from reperf.machine import cores, gpu_handles
-from reperf.printed import gibibytes
+from reperf.number_format import gibibytes
 from reperf.records.diagnosis import Verdict
 from reperf.text import listed
 

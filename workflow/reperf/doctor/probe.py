@@ -25,10 +25,10 @@ from reperf.builds.site_python import variables_outside
 from reperf.config import Run
 from reperf.doctor import hardware
 from reperf.errors import ReperfError
-from reperf.faults import Model
 from reperf.machine import cores, describe_host
 from reperf.records.diagnosis import EnvironmentState, Probe
 from reperf.systems import TRAINERS, load_systems
+from reperf.validation import Model
 
 START_SECONDS = 120
 """How long a trainer may take to list its flags."""
@@ -43,7 +43,7 @@ class Request(Model):
     secret: str = Field(description="what the caller's note in that folder says")
     runs: tuple[Run, ...] = Field(description="one for each build to try; all are made")
     folders: dict[str, Path] = Field(
-        {}, description="a build of an environment that is there -> where its record lies"
+        {}, description="a build of an existing environment -> where its record is"
     )
 
 

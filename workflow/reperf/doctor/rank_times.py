@@ -1,4 +1,4 @@
-"""Which device of a node is slow by itself, as runs that have ended here tell."""
+"""Which device of a node is slow by itself, according to finished runs in this folder."""
 
 import json
 from collections import defaultdict
@@ -19,7 +19,7 @@ _RUNS = RUN_FOLDER.format(suite="*", entry="*", topology="*", repeat="*")
 
 
 def findings_of_runs(folder: Path = Path()) -> Iterator[Finding]:
-    """A row for each node of which runs have timed the devices, each by itself.
+    """A row for each node on which runs have timed each device by itself.
 
     Args:
         folder: the work folder.
@@ -27,7 +27,7 @@ def findings_of_runs(folder: Path = Path()) -> Iterator[Finding]:
     rounds: dict[str, list[dict[str, float]]] = defaultdict(list)
     for path in sorted(folder.glob(f"{_RUNS}/{RUN_RECORD}")):
         with suppress(ReperfError, OSError, ValueError, AttributeError):
-            # Few have timed any; to check all of a record takes a hundred times as long.
+            # Few runs have timed ranks; checking a whole record takes a hundred times as long.
             if not any(json.loads(path.read_bytes()).get("rank_seconds_alone") or ()):
                 continue
             record = RunRecord.read(path)

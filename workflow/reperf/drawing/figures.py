@@ -60,7 +60,7 @@ from reperf.drawing.panels import (
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES, PUBLISHED_KINDS
 from reperf.measuring.marks import NOT_USABLE
-from reperf.printed import ABSENT, difference, in_four_digits, percent, plain_number, sharing
+from reperf.number_format import ABSENT, difference, in_four_digits, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_measurements, read_summary
 from reperf.text import printable
@@ -368,7 +368,8 @@ def draw_steps(cells: pd.DataFrame, subtitle: str) -> Figure:
         shown = [*own.itertuples(), *shown]
     strides = {b - a for cell in shown for run in cell.steps for a, b in pairwise(run.iterations)}
     each = f", each point the mean of {' to '.join(map(str, sorted({min(strides), max(strides)})))}"
-    what = f"Milliseconds of a step, a line a run{each if max(strides) > 1 else ''}. {subtitle}"
+    what = f"Milliseconds of a step, a line for each run{each if max(strides) > 1 else ''}. "
+    f"{subtitle}"
     down = -(-len(shown) // PLOTS_ACROSS)
     with the_style():
         figure = _titled(_steps_found(shown), what, 0.3 + 1.3 * down)

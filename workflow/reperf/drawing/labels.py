@@ -4,7 +4,7 @@ import re
 
 import pandas as pd
 
-from reperf.printed import sharing
+from reperf.number_format import sharing
 from reperf.systems import load_systems, load_workloads, read_shape
 
 MOST_HOSTS = 4

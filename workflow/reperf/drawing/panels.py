@@ -22,7 +22,7 @@ from reperf.measuring.marks import (
     marks_of,
 )
 from reperf.measuring.statistics import Ratio, compare, ratio, repeats_to_resolve
-from reperf.printed import ABSENT, difference, in_four_digits, percent, sharing
+from reperf.number_format import ABSENT, difference, in_four_digits, percent, sharing
 from reperf.tables import CELL
 from reperf.text import count
 

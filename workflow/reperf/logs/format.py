@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from reperf.logs.clock import DATE, ELAPSED, TIME_OF_DAY, UNIX, YEARLESS, Clock, tick
 from reperf.logs.facts import Fact, Facts, Name, is_fact
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 
 
 class Record(NamedTuple):

@@ -19,7 +19,7 @@ from reperf.measuring.comparison import (
     rows_of,
 )
 from reperf.measuring.report_sides import Differences, Side, differences, read_side
-from reperf.printed import gibibytes, in_four_digits, percent
+from reperf.number_format import gibibytes, in_four_digits, percent
 from reperf.text import count, in_markdown, listed
 
 THRESHOLD = 0.01

@@ -217,7 +217,7 @@ def _beyond(cells: Sequence[Sides], outside: Sequence[bool], slack: float) -> li
 
     Args:
         cells: throughputs after the change, divided by the bound that is nearer; and before it.
-        outside: of each, whether its change is larger than the threshold, as it seems.
+        outside: for each cell, whether its observed change is larger than the threshold.
         slack: the level of the first test; 0: nothing can be within the threshold.
     """
     within = step_down(cells, [not is_outside for is_outside in outside])

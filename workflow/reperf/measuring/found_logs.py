@@ -63,7 +63,7 @@ def own_run(
         run: as the configuration plans it.
         method: how to measure.
         plan: the digest of its plan; None: of any plan.
-        log: its log, if that does not lie in the run's folder.
+        log: its log, if that is not in the run's folder.
     """
     request = MeasureRequest(method, mllog.FORMAT.name, digests=True, planned=run, plan=plan)
     [result] = _of_unit(request, _Unit(log or run.log))

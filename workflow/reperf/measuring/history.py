@@ -113,7 +113,7 @@ def history_of(folder: Path, threshold: float) -> History:
         threshold: the smallest step that matters, as a share.
 
     Raises:
-        ReperfError: it is no folder, or has fewer than two reports.
+        ReperfError: it is not a folder, or has fewer than two reports.
     """
     if not folder.is_dir():
         raise ReperfError(f"{folder}: no such folder; allowed: a folder of archives or reports")
@@ -245,7 +245,7 @@ def steps_in(
         values: logarithms of throughputs, in the order of time.
         scatter: their standard deviation around a level.
         threshold: the smallest step that matters, as a share.
-        cells: how many such series are looked at; each more makes a step dearer.
+        cells: the number of such series; more cells make a step cost more.
 
     Returns:
         The index of the first value of each level, 0 for the first.

@@ -76,7 +76,7 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) 
         rounds: of each round the throughput of each place that has one. What a round's places
             have in common, such as the hour or the file server, is taken out with its median.
         margin: percent of a throughput, below 100.
-        among: of how many such groups of places this is one: the level is that of all together.
+        among: the number of such groups of places; the level is for all of them together.
 
     Raises:
         ReperfError: fewer than two places, or no second run of any.
@@ -85,7 +85,7 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) 
     names = sorted({name for one in rounds for name in one})
     logs = [{name: float(np.log(value)) for name, value in one.items()} for one in rounds]
     levels = [float(np.median(list(one.values()))) for one in logs]
-    # A row a place, a column a round; NaN where there is no run.
+    # A row for each place, a column for each round; NaN without a run.
     table = np.array([[one.get(name, np.nan) for one in logs] for name in names]) - levels
     if len(names) < 2:
         raise ReperfError("fewer than two nodes have ended a run; allowed: two or more")
@@ -94,7 +94,7 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) 
     if dof < 1:
         raise ReperfError("one run of each says nothing of their scatter; allowed: two or more")
     means = np.nanmean(table, axis=1)
-    # A round's median takes a part of the scatter with it; its mean takes just a degree of freedom.
+    # A round's median removes a part of the scatter; its mean costs just a degree of freedom.
     rest = table - means[:, None]
     rest -= np.nanmean(rest, axis=0)
     scatter = sqrt(float(np.nansum(rest**2)) / dof)

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 
 from reperf.measuring.statistics import WIDE
-from reperf.printed import percent
+from reperf.number_format import percent
 from reperf.records.run_record import BESIDE, UNUSABLE
 
 BOUND_BY_LOADER = 0.05
@@ -38,7 +38,7 @@ def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
 
     Args:
         row: by its columns.
-        stray: whether a run of the cell started from another loss than most others.
+        stray: whether a run of the cell started from a different loss than most others.
     """
     if pd.isna(row["throughput_median"]):
         return [STRAY] * stray

@@ -4,7 +4,7 @@ The logarithm of a throughput is what its cell has in common, and what its node 
 over all runs on a single node tell the two apart, as far as cells ran on several. A node is named
 if it is slower than the others' median by more than a margin: a one-sided t test against the
 margin, corrected for the number of nodes by Holm's method. No two healthy nodes are alike, so a
-test against no difference would name healthy ones. docs/measuring.md says how often it is right.
+test against no difference would name healthy nodes. docs/measuring.md says how often it is right.
 
 Source: G. A. F. Seber and A. J. Lee, Linear Regression Analysis, 2nd ed., sections 3.1 to 3.5.
 """
@@ -84,7 +84,7 @@ def _comparable(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:
 def _slow_of(runs: pd.DataFrame, margin: float) -> Iterator[SlowNode]:
     """Those of nodes that cells link."""
     nodes = sorted(set(runs["hosts"]))
-    # A column a cell, then one a node.
+    # A column for each cell, then one for each node.
     design = pd.get_dummies(runs["cell"]).join(pd.get_dummies(runs["hosts"])[nodes])
     matrix = design.to_numpy(float)
     inverse = np.linalg.pinv(matrix)

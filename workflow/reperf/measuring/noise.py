@@ -53,7 +53,7 @@ class Noise:
         """The change that noise exceeds in any cell in at most 5 % of comparisons of two campaigns.
 
         A share, from the pooled variance of all cells by Student's t, with Bonferroni's correction
-        for their number; at least the largest change that was seen. None: too few differences.
+        for their number; at least the largest change seen. None: too few differences.
         """
         freedoms = [len(cell.changes) - 1 for cell in self.cells]
         if sum(freedoms) < LEAST_FREEDOM:

@@ -81,7 +81,7 @@ def read_report(path: Path) -> Side | None:
     """Read the tables of a report; None where there are none.
 
     Args:
-        path: of a file or folder that is there.
+        path: of an existing file or folder.
 
     Raises:
         ReperfError: a table or the archive cannot be read.

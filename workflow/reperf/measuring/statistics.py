@@ -305,7 +305,8 @@ def step_down(
 
     Args:
         cells: one or more positive throughputs on either side of each.
-        tested: of each cell, whether it is; another one only counts among the rest. None: all are.
+        tested: for each cell, whether it is tested; others only count among the rest. None: all
+            are.
 
     Returns:
         Of each cell, the p corrected for their number: the chance of a false verdict among them.

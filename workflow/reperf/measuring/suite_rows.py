@@ -132,7 +132,7 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
 def _check_same_images(measured: Iterable[_Measured]) -> list[_Measured]:
     """The rows of a suite, refused where the folder that they read held other images meanwhile.
 
-    What it held when the last run started counts: what is trained now can be a repeat of that.
+    Its content when the last run started counts: new runs can be repeats of that.
     """
     measured = list(measured)
     last: dict[str | None, RunRecord] = {}

@@ -50,7 +50,7 @@ def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa:
     if not {"--config", "-C"}.isdisjoint(sys.argv):
         name += " with --config"
     report = load_report(config, name)
-    # In a job of Slurm, the runs of a cluster's report may train one after the other.
+    # In a Slurm job, the runs of a cluster's report may train one after the other.
     has_jobs = bool(workflow.nodes) or (report.slurm is not None and "SLURM_JOB_ID" in os.environ)
     check_profile(report, has_jobs=has_jobs, configfile=name)
     with faults_of(name):
@@ -138,8 +138,8 @@ def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
     """
     if report.slurm and not has_jobs:
         raise ReperfError(
-            f"{configfile}: cluster: the report is for one; allowed: --profile slurm, a call "
-            "within a job of Slurm, or --profile hosts where it names hosts"
+            f"{configfile}: cluster: the report needs it; allowed: --profile slurm, a call within "
+            f"a Slurm job, or --profile hosts if `cluster` names hosts"
         )
     if report.cluster and not report.slurm and has_jobs:
         raise ReperfError(f"{configfile}: cluster.hosts: not Slurm's; allowed: --profile hosts")

@@ -13,11 +13,11 @@ from typing import NamedTuple
 from reperf.builds import ImageBuild, LockBuild, SiteBuild, build_of, why_build
 from reperf.config import Report, Run, topology_shape
 from reperf.files import sha256
+from reperf.number_format import gibibytes
 from reperf.plans.memory import estimated_memory
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import ITERATIONS, TIME_LIMITS, RunPlan
 from reperf.plans.typical_times import TypicalTimes
-from reperf.printed import gibibytes
 from reperf.systems import Device
 from reperf.terminal import table_lines
 from reperf.text import count
@@ -249,7 +249,7 @@ def _described(build: LockBuild | ImageBuild) -> str:
 
 
 def _download_bytes(lock: Path) -> int | None:
-    """What a lock's packages are to download by the index; None: the lock has changed since."""
+    """Bytes of a lock's packages to download, by index; None: the lock has changed since."""
     sizes = lock.with_name("sizes.csv")
     if not sizes.exists():
         return None
@@ -272,7 +272,7 @@ def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
 
 
 def _memory(runs: Iterable[Run]) -> Iterator[str]:
-    """What runs need of a device, by suites, where their recipes say it."""
+    """Memory of a device that runs need, by suite, where their recipes estimate it."""
     entries: dict[str, dict[str, int]] = defaultdict(dict)
     for run in runs:
         if needed := estimated_memory(run):

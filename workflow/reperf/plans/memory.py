@@ -1,4 +1,4 @@
-"""The memory that a run will take of a device, estimated before it starts."""
+"""The device memory that a run will take, estimated before it starts."""
 
 from trainers.contract.precision import COMPUTES
 from trainers.contract.recipe import AdamW
@@ -7,7 +7,7 @@ from reperf.config import Run
 from reperf.systems import load_systems, load_workloads
 
 RECOMPUTE = "--recompute"
-"""The flag by which features are computed anew; the word after it says which."""
+"""The flag for recomputing features; the word after it says which."""
 
 
 def estimated_memory(run: Run) -> int | None:

@@ -17,11 +17,11 @@ from reperf.builds import Build, build_of
 from reperf.builds.build import Asked, build_for
 from reperf.config import Cell, Cluster, Container, Data, Run, SiteEnvironment, Suite, runs_of
 from reperf.errors import ReperfError
-from reperf.faults import Model, checked
 from reperf.files import sha256 as sha256_of
 from reperf.layout import SUITE_PLAN
 from reperf.records.run_record import LargestBatch
 from reperf.systems import ENVIRONMENTS, ROOT, Device, LockName, load_systems, load_workloads
+from reperf.validation import Model, checked
 
 
 class Plan(Model):

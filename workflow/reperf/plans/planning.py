@@ -121,7 +121,7 @@ class Plans:
 
     def needs_of(self, plan: RunPlan) -> dict[str, list[str]]:
         """What must exist before a run starts: its framework, what it reads, its batch size."""
-        # An image may turn out to be none: nobody should learn that after hours of other runs.
+        # An image may be unusable: nobody should learn that after hours of other runs.
         builds = {plan.build.folder, *self.images}
         manifest = f"{plan.run.data}/manifest.json"
         is_users_own = plan.run.input == "folder" and manifest not in self.embedded.values()
@@ -174,15 +174,15 @@ class Plans:
 
     @property
     def environments(self) -> list[str]:
-        """What the builds of runs leave that is written last."""
+        """The file that each build of the runs writes last."""
         folders = {plan.build.folder for plan in self.runs.values()}
         return sorted(f"{folder}/{RECORD}" for folder in folders)
 
     def _in_turns(self) -> list[str]:
         """The folders of runs, repeat by repeat, in an order that the seed shuffles: A B B A.
 
-        The second of two repeats is in the first one's order, backwards: a machine that becomes
-        slower over hours then slows all systems alike.
+        The second of two repeats reverses the order of the first, so that a machine that becomes
+        slower over hours slows all systems alike.
         """
         shuffled, turns = Random(self._report.seed), []
         cells = list(dict.fromkeys(map(os.path.dirname, self.runs)))

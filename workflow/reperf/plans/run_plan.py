@@ -11,9 +11,9 @@ from pydantic import Field
 from reperf.builds import build_of
 from reperf.config import Run
 from reperf.config.words import LARGEST
-from reperf.faults import Model
 from reperf.plans.plan_files import Plan
 from reperf.systems import System, load_systems, load_workloads
+from reperf.validation import Model
 
 BATCH = "{batch_size}"
 """What stands in a plan's flags for a batch size that a search finds."""

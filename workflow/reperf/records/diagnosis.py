@@ -8,11 +8,11 @@ from pydantic import Field, ValidationError
 
 from reperf.builds import build_of
 from reperf.config import Run
-from reperf.faults import Model
 from reperf.files import write_whole
 from reperf.host import Host
 from reperf.layout import DIAGNOSIS
 from reperf.systems import Device
+from reperf.validation import Model
 
 NAMED_NODES = 4
 """The table names up to this many sound nodes; of more, it gives the number."""

@@ -12,9 +12,9 @@ from pydantic import BaseModel, Field, JsonValue
 
 from reperf.config import Run
 from reperf.errors import ReperfError
-from reperf.faults import checked, shown
 from reperf.files import whole_file
 from reperf.host import Environment, Host
+from reperf.validation import checked, shown
 from reperf.values import Status
 
 VERSION = "1.0"
@@ -38,14 +38,14 @@ class Power(BaseModel):
     mean_watts: float
     energy_joules: float
     mean_utilisation_percent: float
-    mean_mhz: float | None = Field(None, description="of their multiprocessors' clock")
+    mean_mhz: float | None = Field(None, description="mean clock of their multiprocessors")
     throttled: float | None = Field(
         None,
         description="share of the window in which heat, a power brake or the board's hardware held "
         "a GPU's clock down; null: unknown",
     )
     capped: float | None = Field(
-        None, description="likewise, the GPUs' own power limit, at which large ones usually run"
+        None, description="likewise, the GPUs' power limit, at which large GPUs usually run"
     )
     nodes: tuple[str, ...] = Field((), description="the metered nodes; empty: the first node")
     first: int | None = Field(
@@ -77,7 +77,7 @@ class Load(BaseModel):
     )
     stolen: float | None = Field(
         None,
-        description="share of its CPUs' time that other guests of the same host took while it ran, "
+        description="share of its CPUs' time that other virtual machines took while it ran, "
         "a part of `during`",
     )
     throttled: float | None = Field(
@@ -86,7 +86,7 @@ class Load(BaseModel):
         "its CPUs back; null: unknown",
     )
     mhz: float | None = Field(
-        None, description="of the fastest of its CPUs, mean while it ran; null: Linux does not say"
+        None, description="clock of its fastest CPU, mean over the run; null: unknown"
     )
 
 
@@ -115,8 +115,8 @@ class SetRead(BaseModel):
     bytes: int = Field(description="of all its record files, or images")
     times: str = Field(
         "",
-        description="of a folder of many images: SHA-256 of when each was written, which is no "
-        "part of the digest",
+        description="of a folder of many images: SHA-256 of the times at which they were written, "
+        "which is not part of the digest",
     )
 
 

@@ -12,7 +12,7 @@ class SurveyedRun(BaseModel, extra="forbid"):
 
     node: str
     round: int = Field(description="from 1; all nodes train in a round")
-    status: str = Field(description="ok, or how the run ended, or refused: it has no number")
+    status: str = Field(description="ok; or how the run ended; or refused: it has no number")
     reason: str = Field("", description="why the status is not ok, one line")
     throughput: float | None = Field(None, description="samples a second")
     losses: dict[int, float] = Field({}, description="iteration -> loss, of each printed one")
@@ -31,8 +31,8 @@ class SurveyRecord(Sealed):
     cell: str = Field(description="what every node trained")
     plan: str = Field(description="SHA-256 of the plan's content, as in run.json")
     made: str = Field(description="ISO 8601, UTC")
-    margin: float = Field(description="percent by which a slow node is slower, at least")
-    asked: int = Field(description="runs that each node should have")
+    margin: float = Field(description="smallest percentage by which a slow node is slower")
+    asked: int = Field(description="runs asked of each node")
     hosts: bool = Field(False, description="whether the nodes are hosts, which no Slurm knows")
     absent: dict[str, str] = Field(description="nodes that get no jobs, and why")
     runs: tuple[SurveyedRun, ...]

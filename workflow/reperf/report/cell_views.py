@@ -6,7 +6,7 @@ from pathlib import PurePath
 from reperf.drawing.panels import Entry, Row
 from reperf.layout import RUN_RECORD
 from reperf.measuring.marks import STRAY, THROTTLED
-from reperf.printed import ABSENT
+from reperf.number_format import ABSENT
 from reperf.records.cell_key import VARIABLES, differing
 from reperf.records.run_record import RunRecord
 from reperf.records.shell import differing_variables
@@ -33,7 +33,7 @@ class CellView(Entry):
     runs: tuple[RunView, ...]
     published: tuple[Row, ...]
     slow_nodes: tuple[str, ...] = ()
-    """Those slower than the others on which some of its runs were."""
+    """The slow nodes on which some of its runs were."""
 
     @property
     def marks(self) -> list[str]:
@@ -53,7 +53,7 @@ class CellView(Entry):
 
     @property
     def throttled(self) -> list[RunView]:
-        """The runs that counted, and whose devices something held back."""
+        """The measured runs whose devices something held back."""
         runs = (run for run in self.runs if run.row.status == "ok")
         return [run for run in runs if run.row.throttled > THROTTLED]  # not a number: unknown
 

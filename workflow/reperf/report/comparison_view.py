@@ -1,4 +1,4 @@
-"""A comparison as pages show it: a row a cell around zero."""
+"""A comparison as pages show it: each cell's change, around zero."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,13 +10,13 @@ from reperf.report.scale import Scale
 
 @dataclass(frozen=True)
 class ComparisonView:
-    """What the template asks of a comparison."""
+    """What the template needs of a comparison."""
 
     compared: Compared
 
     @cached_property
     def sentence(self) -> str:
-        """What came out, in a sentence."""
+        """The result, in a sentence."""
         cells = self.compared.comparison.cells
         slower = sorted(
             (cell.verdict.ratio.estimate, self.compared.names[cell.cell])

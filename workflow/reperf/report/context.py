@@ -40,7 +40,7 @@ from reperf.measuring.marks import BOUND_BY_LOADER, THROTTLED
 from reperf.measuring.node_effects import SlowNode, slow_nodes
 from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
 from reperf.measuring.summary import strays_of
-from reperf.printed import ABSENT, day_and_time, in_four_digits, memory, number, percent
+from reperf.number_format import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import (
     PublishedTable,
     epochs_beside,
@@ -344,7 +344,7 @@ class Context:
     archives: dict[str, str]
     """The archives of the suites, each with its SHA-256."""
     slow_nodes: tuple[SlowNode, ...] = ()
-    """Those slower than the others, by all runs on single nodes."""
+    """The nodes that are slower than the others, according to all single-node runs."""
     limits: ClassVar[dict[str, float]] = {
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
@@ -397,7 +397,7 @@ class Context:
 
     @property
     def on_slow_nodes(self) -> list[str]:
-        """For each slow node one sentence: by how much, and which medians it moved."""
+        """A sentence for each slow node: by how much, and which medians it moved."""
         titles = {cell_of(cell.row): (cell.series, cell.row) for cell in self.cells}
         sentences = []
         for node in self.slow_nodes:

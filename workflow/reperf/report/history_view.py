@@ -11,18 +11,18 @@ HEIGHT = 80
 """Pixels of a drawing."""
 _MARGIN = 10
 _LEAST_SPAN = 0.02
-"""Of the axis of throughputs, as a share: less is not worth a slope."""
+"""The smallest span of the axis of throughputs, as a share."""
 
 
 @dataclass(frozen=True)
 class LineView:
-    """Where the points of a cell stand: from the left in percent, from the top in pixels."""
+    """The places of a cell's points: from the left in percent, from the top in pixels."""
 
     line: Line
 
     @cached_property
     def lefts(self) -> list[str]:
-        """In proportion to time; side by side where all were measured at one."""
+        """In proportion to time; side by side if all have the same time."""
         times = [_seconds(point) for point in self.line.points]
         first, span = times[0], times[-1] - times[0]
         last = max(1, len(times) - 1)

@@ -64,7 +64,7 @@ def render_published(figures: Path) -> str:
 
 
 def render_comparison(compared: Compared) -> str:
-    """The page of a comparison: a row a cell, its change around zero."""
+    """The page of a comparison: a row for each cell, its change around zero."""
     return render_page("comparison.html.j2", compared=ComparisonView(compared))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from reperf import printed
+from reperf import number_format
 from reperf.layout import PUBLISHED_KINDS
 from reperf.logs.facts import called
 
@@ -18,7 +18,7 @@ def page_environment(
     """The environment that finds and fills in templates; an undefined name is an error.
 
     Args:
-        filters: of this form, beside all functions of reperf.printed; each by its own name.
+        filters: of this form, beside all functions of reperf.number_format; each by its own name.
         finalize: makes what an expression gives fit for the page.
         autoescape: whether to escape for HTML.
     """
@@ -30,7 +30,7 @@ def page_environment(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= dict(getmembers(printed, isfunction))
+    environment.filters |= dict(getmembers(number_format, isfunction))
     environment.filters |= {function.__name__: function for function in (called, *filters)}
     environment.tests["given"] = pd.notna
     environment.globals["published_kinds"] = PUBLISHED_KINDS

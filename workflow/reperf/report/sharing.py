@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from reperf.config import Run, topology_shape
-from reperf.printed import ABSENT, gibibytes
+from reperf.number_format import ABSENT, gibibytes
 from reperf.report.cell_views import CellView
 from reperf.systems import load_systems, load_workloads
 

@@ -4,7 +4,7 @@ All nodes train the same model from the same weights on the same samples. Where 
 node gives the same losses to the bit, as most builds do, all nodes must. Elsewhere a node
 differs if its losses are further from the others' than runs of one node scatter, by a t test for
 each printed iteration, corrected by Bonferroni's method. A node that differs has other hardware or
-another library than it should, or computes wrong: nothing else notices that.
+another library than it should, or computes wrong results: nothing else notices that.
 """
 
 from collections import Counter
@@ -46,7 +46,7 @@ def agreement(runs: Mapping[str, Sequence[Trained]]) -> Agreement:
     again = [node for node, every in runs.items() if len(every) > 1]
     if not again or len(runs) < 2:
         return Agreement("not", {})
-    # A node that is ill may differ from itself; most tell what the build does.
+    # A faulty node may differ from itself; most nodes show what the build does.
     same = [node for node in again if len(set(runs[node])) == 1]
     return _to_the_bit(runs) if 2 * len(same) > len(again) else _within_repeats(runs)
 
@@ -83,7 +83,7 @@ def _within_repeats(runs: Mapping[str, Sequence[Trained]]) -> Agreement:
     common = sorted(set.intersection(*(set(one) for every in losses.values() for one in every)))
     level = SIGNIFICANCE / 2 / max(1, len(losses) * len(common))
     odd: dict[str, str] = {}
-    # Who is furthest off is taken out first: until then, others seem off as well.
+    # The furthest node is taken out first: until then, others seem to be off, too.
     while off := sorted(_off(losses, common, level)):
         _, node, why = off[-1]
         if len(losses) == 2:
@@ -101,7 +101,7 @@ def _off(
     for node, iteration in product(losses, common):
         others = [[one[iteration] for one in losses[other]] for other in losses if other != node]
         mine = [one[iteration] for one in losses[node]]
-        # Of the others alone: a node that is ill may scatter, too.
+        # Of the others alone: a faulty node may also scatter.
         dof = sum(len(every) - 1 for every in others)
         if not dof:
             continue

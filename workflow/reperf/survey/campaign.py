@@ -36,15 +36,15 @@ def survey(
     """Survey the nodes of a report's cluster, and leave RECORD and PAGE.
 
     Args:
-        report: for a cluster, of which this process holds the work folder.
-        suite: whose cell; None: of the first.
+        report: for a cluster; this process has locked the work folder.
+        suite: the suite whose cell is trained; None: the first.
         reads: whether to read what the suite reads.
         runs: of each node, 2 or more.
         margin: percent.
         at_once: nodes that train at the same time; None: all.
         as_json: whether to print the record instead of a table.
         junit: where to write JUnit's XML.
-        tell: takes a line for whoever waits.
+        tell: takes a line of progress.
 
     Returns:
         1 if a node is named, does not answer, or nothing can be told; else 0.
@@ -61,8 +61,7 @@ def survey(
     if len(nodes) < 2:
         there = ", ".join(nodes) or "none"
         raise ReperfError(
-            f"a survey compares nodes: of those that get jobs there is {there}; "
-            "allowed: two or more"
+            f"a survey compares nodes: the nodes that get jobs are: {there}; allowed: two or more"
         )
     made = datetime.now(UTC).isoformat(timespec="seconds")
     tell(f"surveying {title_of(plan)}")

@@ -5,9 +5,9 @@ from reperf.config import Report, Suite
 from reperf.config.words import LARGEST, topology_shape
 from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
-from reperf.nearest import did_you_mean
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
+from reperf.suggestions import did_you_mean
 
 
 def title_of(plan: RunPlan) -> str:
@@ -32,7 +32,8 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
         chosen = chosen.model_copy(update={"input": "synthetic"})
     elif chosen.input == "synthetic":
         raise ReperfError(
-            f"--input: suite {chosen.name} reads nothing; allowed: a suite with another input than "
+            f"--input: suite {chosen.name} reads nothing; allowed: a suite with an input other "
+            f"than "
             "synthetic"
         )
     part = report.alone(chosen.name).model_copy(update={"suites": (chosen,)})
@@ -58,7 +59,7 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
 
 
 def check_ready(plan: RunPlan) -> None:
-    """Refuse a cell whose framework or records are not there: a survey makes neither.
+    """Refuse a cell whose framework or records do not exist: a survey makes neither.
 
     Raises:
         ReperfError: names what is missing.

@@ -50,7 +50,7 @@ def survey_nodes(
     Args:
         runs: rounds, in which each node trains once.
         at_once: how many nodes train at the same time; None: all.
-        tell: takes a line for whoever waits: what begins.
+        tell: takes a line of progress: what begins.
 
     Raises:
         ReperfError: Slurm refuses a job.
@@ -91,7 +91,8 @@ def _run_all(options: Sequence[str], folders: dict[str, Path], at_once: int) -> 
     """Run a job on each node until all have ended.
 
     Returns:
-        The nodes that ran none, and why: Slurm refuses it, or has not begun it in WAIT_SECONDS.
+        The nodes without a run, and why: Slurm refuses the job, or has not started it in
+        WAIT_SECONDS.
     """
     waiting, jobs, given_up = list(folders), dict[str, str](), dict[str, str]()
     begun = time.monotonic()

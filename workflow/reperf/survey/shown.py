@@ -1,4 +1,4 @@
-"""What a survey prints and leaves for others to read: a table, lines, JUnit's XML, a page."""
+"""What a survey prints and writes: a table, lines, JUnit XML, a page."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -33,10 +33,10 @@ def heading(survey: SurveyRecord, verdicts: Verdicts) -> str:
 
 
 def _rows(verdicts: Verdicts) -> Iterator[tuple[State, str, str]]:
-    """State, node and reason; those that are well share a row."""
+    """State, node and reason; healthy nodes share a row."""
     well = [one for one in verdicts.nodes if one.state == "ok"]
     for one in verdicts.nodes:
-        # What a run of theirs did not give is told of each.
+        # A node of which a run gave no number has its own row.
         if one not in well or "no number" in one.why:
             yield one.state, one.node, one.why
     same = [one.place.slower for one in well if one.place and "no number" not in one.why]
@@ -48,7 +48,7 @@ def _rows(verdicts: Verdicts) -> Iterator[tuple[State, str, str]]:
 
 
 def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:
-    """Print all that is said: in a terminal as a table, else in tab-separated columns."""
+    """Print the verdicts: in a terminal as a table, else in tab-separated columns."""
     lines = [*claims(survey, verdicts), *advice(survey, verdicts)]
     if not console.is_terminal:
         rows = map("\t".join, _rows(verdicts))
@@ -65,7 +65,7 @@ def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:
 
 
 def as_junit(survey: SurveyRecord, verdicts: Verdicts) -> str:
-    """JUnit's XML, with a test case a node."""
+    """JUnit XML, with a test case for each node."""
     cases = (
         Case("nodes", one.node, "failure" if one.state in FAULTS else "", f"{one.state}: {one.why}")
         for one in sorted(verdicts.nodes)

@@ -1,4 +1,4 @@
-"""What follows from the runs of a survey: who computes otherwise, is slow, or does not answer."""
+"""The verdicts of a survey: which nodes compute otherwise, are slow, or do not answer."""
 
 from collections import defaultdict
 from typing import Any, Literal, NamedTuple
@@ -11,23 +11,23 @@ from reperf.text import count
 
 State = Literal["computes otherwise", "slow", "no answer", "unclear", "ok"]
 STATES: tuple[State, ...] = ("computes otherwise", "slow", "no answer", "unclear", "ok")
-"""The order in which nodes are told of."""
+"""The order in which nodes are reported."""
 FAULTS = STATES[:3]
 
 
 class NodeVerdict(NamedTuple):
-    """What is said of a node."""
+    """The verdict on a node."""
 
     node: str
     state: State
     why: str
     place: Judged | None
     slow_ranks: tuple[Judged, ...]
-    """Those of its ranks that are slower by themselves than its others by more than the margin."""
+    """Its ranks that are slower by themselves than its other ranks by more than the margin."""
 
 
 class Verdicts(NamedTuple):
-    """What is said of all nodes."""
+    """The verdicts on all nodes."""
 
     nodes: tuple[NodeVerdict, ...]
     """In the order of STATES, the slowest first."""
@@ -104,7 +104,7 @@ def _speed(place: Judged) -> str:
     if place.judgement == "unclear":
         more = place.more_runs
         told = f"more than {MOST_RUNS} runs" if more is None else count(more, "more run")
-        text += f": {told} a node would tell"
+        text += f": {told} on each node would tell"
     return text
 
 
@@ -134,7 +134,8 @@ def claims(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
     margin = f"{survey.margin:g} %"
     lines = [
         f"slow: slower than the others' median by more than {margin}; of 100 surveys in which no "
-        "node is, at most 5 name one, and 5 a rank; all intervals hold together with 95 %",
+        "node is, at most 5 name a node, and 5 a rank; the intervals are 95 % for all nodes "
+        "together",
         f"a node that is {ruling.sure:.2f} % slower or more is named in {LIKELY:.0%} of surveys",
     ]
     if verdicts.losses.apart:
@@ -146,7 +147,7 @@ def claims(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
 
 
 def advice(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
-    """What to type to leave named nodes out; nothing of it is run here."""
+    """Commands that leave named nodes out, for people to run."""
     if not (named := verdicts.named("computes otherwise", "slow")):
         return []
     nodes = ",".join(named)

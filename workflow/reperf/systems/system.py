@@ -14,12 +14,12 @@ from pydantic import Field, PrivateAttr, model_validator
 from trainers.contract.precision import AMP
 
 from reperf.building.code import closure, digest_of_code
-from reperf.faults import Model, checked
 from reperf.root import ROOT
 from reperf.systems.capability import ARCHITECTURE, DRIVER
 from reperf.systems.workloads import load_workloads
+from reperf.validation import Model, checked
 from reperf.values import Name
-from reperf.written import read_written
+from reperf.yaml_files import read_yaml_file
 
 Device = Literal["cpu", "cuda"]
 BuildKind = Literal["lock", "image", "environment"]
@@ -343,7 +343,7 @@ class System(Model):
     def image(self) -> Image | None:
         """The system's container image, if envs/ names one."""
         path = self.environments / f"{self.id}.image.yaml"
-        return checked(Image, read_written(path), path) if path.exists() else None
+        return checked(Image, read_yaml_file(path), path) if path.exists() else None
 
     def code(self, workload: str) -> list[Path]:
         """The files of the trainers that decide how the system trains a workload.
@@ -511,11 +511,11 @@ def load_systems() -> dict[str, System]:
 
 
 def _read(path: Path) -> System:
-    described = read_written(path)
+    described = read_yaml_file(path)
     if isinstance(described, dict):
         described["id"] = path.parent.name
         for file in _shared_files(str(described.get("framework"))):
-            _take_over(checked(Shared, read_written(file), file), described)
+            _take_over(checked(Shared, read_yaml_file(file), file), described)
     return checked(System, described, path)
 
 

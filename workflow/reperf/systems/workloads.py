@@ -16,10 +16,10 @@ from trainers.contract import recipe as contract
 
 from reperf.data import KIND_NAMES
 from reperf.errors import ReperfError
-from reperf.faults import Model, checked, shown
-from reperf.nearest import did_you_mean
 from reperf.root import ROOT
-from reperf.written import read_written
+from reperf.suggestions import did_you_mean
+from reperf.validation import Model, checked, shown
+from reperf.yaml_files import read_yaml_file
 
 WORKLOADS = ROOT / "workflow" / "workloads"
 
@@ -237,7 +237,7 @@ def load_workloads() -> dict[str, Workload]:
 
 
 def _read(path: Path) -> Workload:
-    described = read_written(path)
+    described = read_yaml_file(path)
     if isinstance(described, dict):
         described["id"] = path.stem
     return checked(Workload, described, path)

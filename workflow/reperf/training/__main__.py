@@ -4,7 +4,7 @@
     python -m reperf.training results/largest/<entry>/<digest>/plan.json
     python -m reperf.training --once results/survey/<round>/<node>/plan.json
 
-The first makes one try of one run, the second a search for the largest batch, the third trains once
+The first makes one try of one run, the second searches for the largest batch, the third trains once
 in the plan's own folder, for a survey. The plan holds all
 that decides either: later changes to the configuration are for the next call.
 """

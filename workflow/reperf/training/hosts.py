@@ -93,7 +93,7 @@ def _ask(cluster: Cluster, note: Path, host: str) -> dict[str, Any]:
         known: dict[str, Any] = json.loads(answer.stdout)
     except ValueError:
         said = filter(str.strip, (answer.stderr + answer.stdout).splitlines())
-        allowed = f"hosts that `{cluster.remote}` reaches without a question"
+        allowed = f"hosts that `{cluster.remote}` reaches without a prompt"
         raise _unfit(host, " | ".join(said) or "no answer", allowed) from None
     late, early = known["time"] - time.time(), known["time"] - asked
     return known | {"off": late if late > 0 else early if early < 0 else 0.0}

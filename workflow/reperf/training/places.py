@@ -36,7 +36,7 @@ trap 'status=$?; echo "BeforeError: $BASH_COMMAND ended with status $status"' ER
 _COPY = """\
 [ -e "$2/manifest.json" ] && exit
 mkdir -p "$(dirname "$2")" && cp -RL "$1" "$2.$$" || { rm -rf "$2.$$"; exit 1; }
-# Another run's copy may be there by now.
+# Another run may have copied it by now.
 mv -T "$2.$$" "$2" 2>/dev/null || { rm -rf "$2.$$"; [ -e "$2/manifest.json" ]; }
 """
 """A shell script that copies a data set to a node's disk, under a name for this copy first."""
@@ -184,7 +184,7 @@ class SlurmJob(Place):
         """A copy on each node's own disk, if the cluster has one; it stays there for later runs.
 
         Raises:
-            ReperfError: a node has no room for it, or another fault.
+            ReperfError: a node has no space for it, or cannot copy it.
         """
         stage, digest = self.cluster.get("stage"), read_of_set(data, "records")[0]
         if stage is None or digest is None or Path(data).is_absolute():
@@ -234,7 +234,7 @@ class Hosts(Place):
     Args:
         run: what will be trained.
         variables: environment variables that the configuration adds.
-        remote: what reaches a host.
+        remote: the command that reaches a host.
         hosts: that of rank 0, which is this machine, first.
     """
 
@@ -299,7 +299,7 @@ def _on_its_node(command: Sequence[str], before: Sequence[str] = ()) -> list[str
     """A shell that puts the node's number and GPUs, as Slurm gives them, into a command.
 
     Args:
-        before: lines of bash that come first, each of which must end well.
+        before: lines of bash that run first; each must succeed.
     """
     words = []
     for word in command:

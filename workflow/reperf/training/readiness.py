@@ -25,8 +25,8 @@ logger = logging.getLogger("snakemake.logging")
 def make_ready(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
     """Check the cluster; or look whether this machine is busy, and wait or go on as `on_busy` says.
 
-    Nothing is done where no job of the call trains. On a cluster each run records what else its
-    node did. The work folder must be held: jobs that a killed call has left in it are cancelled.
+    Only a call that trains checks. On a cluster each run records the other work of its node. The
+    work folder must be locked: jobs that a killed call has left in it are cancelled.
 
     Args:
         report: with its device decided.
@@ -57,8 +57,8 @@ def begin_or_wait(
 
     Args:
         on_busy: "wait" or "go".
-        look: gives what other work there is, "" for none, and whether it spoils numbers.
-        pause: waits for so many seconds.
+        look: gives the other work in words, "" for none, and whether it makes numbers unusable.
+        pause: waits for a number of seconds.
 
     Raises:
         ReperfError: Ctrl-C was pressed meanwhile.
@@ -69,7 +69,7 @@ def begin_or_wait(
     if on_busy == "go":
         then = "are not usable" if spoils else "get a mark"
         logger.warning(
-            f"this machine is busy: {work}. Numbers measured beside that {then}; "
+            f"this machine is busy: {work}. Numbers measured beside it {then}; "
             "--config on_busy=wait waits for it to end, reperf doctor names the processes"
         )
         return

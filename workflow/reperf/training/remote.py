@@ -180,7 +180,7 @@ def start(
     ends: queue.SimpleQueue[tuple[int, int]] = queue.SimpleQueue()  # a signal may come in `get`
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(number, lambda number, _: ends.put((_NOBODY, -number)))
-    # The kernel says that whoever started this is gone, and waits for the run no longer.
+    # The kernel signals that the process which started this has ended.
     above = os.getppid()
     environment = {
         k: v for k, v in os.environ.items() if not k.startswith(_OF_A_SESSION) and k != CALL

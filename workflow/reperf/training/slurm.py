@@ -229,7 +229,7 @@ def gpus_of(resources: str, gres: str | None = None) -> int:
     """The GPUs in a node's generic resources, such as "gpu:v100:8(S:0-1),license:2".
 
     Args:
-        gres: those alone that Slurm calls so, such as gpu:v100.
+        gres: count only GPUs that Slurm gives this name, such as gpu:v100.
     """
     of_type = re.escape(gres) if gres and ":" in gres else r"gpu(?::[^:,()]+)?"
     return sum(map(int, re.findall(rf"(?:^|,){of_type}:(\d+)", resources)))

@@ -88,8 +88,8 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
         program: what the framework's launcher starts once for each rank, with its flags.
 
     Raises:
-        ReperfError: the run's build is not made, is another one than it was, or another one on a
-            further node; or the trainer is not the planned one.
+        ReperfError: the run's build is missing, has changed, or differs on a further node; or the
+            trainer is not the planned one.
     """
     run = plan.run
     build = build_of(run)
@@ -182,9 +182,9 @@ def why_nodes_differ(answers: Iterable[Listed], first: Listed, nodes: Sequence[s
     """Which node has another environment than the first one, and how; "" if none has.
 
     Args:
-        answers: what the others say.
-        first: what is on the first.
-        nodes: their names, that of the first one first.
+        answers: what the other nodes list.
+        first: what the first node has.
+        nodes: their names, the first node first.
     """
     listed = {answer.node: answer for answer in answers}
     for node in nodes[1:]:

@@ -211,7 +211,7 @@ class Step:
     optimizer = ""
     """Where the optimizer comes from, for the record."""
     feed = None
-    """Where its batches come from: a Feed, or what has its waited and counted."""
+    """Where its batches come from: a Feed, or an object with a Feed's waited and counted."""
 
     def sizes(self):
         """Name -> number of elements of each weight that this rank holds, or of its share of it."""
@@ -247,11 +247,11 @@ class Step:
         raise NotImplementedError
 
     def alone(self):
-        """Seconds that this rank takes for the gradients of a batch while it waits for no other.
+        """Seconds that this rank takes for a batch's gradients without waiting for other ranks.
 
         All ranks of a run take equally long for an iteration: each waits for the slowest one. This,
-        measured after the last iteration, tells which that is. The model may be spoiled by it.
-        None: nobody can tell, as where ranks wait for each other within a pass.
+        measured after the last iteration, shows which rank that is. It may spoil the model.
+        None: unknown, because ranks wait for each other within a pass.
         """
         return None
 
@@ -260,7 +260,7 @@ class Step:
 
 
 PASSES = 9
-"""So many times a rank computes gradients by itself, of which the median counts."""
+"""How many times a rank computes gradients by itself; the median counts."""
 
 
 def seconds_alone(once):

@@ -30,7 +30,7 @@ class Build(NamedTuple):
     architectures: Tuple[str, ...] = ()
     """What it says itself that it is compiled for, such as sm_90; empty if it does not say."""
     rocm: Optional[str] = None
-    """The version of ROCm, such as 6.4, whose GPUs it calls `cuda`; None for a build without."""
+    """The version of ROCm, such as 6.4, whose GPUs the build calls `cuda`; None without ROCm."""
 
 
 def folder_of(package):

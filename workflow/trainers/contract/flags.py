@@ -102,8 +102,8 @@ def parse_flags(recipe, argv=None):
     parser.add_argument(
         "--recompute",
         choices=("some", "all"),
-        help="keep no features within a layer until its gradients are computed; some: but those of "
-        "products and attention",
+        help="recompute a layer's features for its gradients; some: keep those of products and "
+        "attention",
     )
     parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
     parser.add_argument(

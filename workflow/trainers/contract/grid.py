@@ -9,7 +9,7 @@ from trainers.contract.steplog import Refused
 
 
 class Grid(NamedTuple):
-    """Where a rank stands."""
+    """A rank's place in the grid."""
 
     rank: int
     replicas: int
@@ -28,12 +28,12 @@ class Grid(NamedTuple):
 
     @property
     def share(self):
-        """Which of how many readers this rank is."""
+        """Which reader this rank is, and how many there are."""
         return self.rank // self.tensor, self.replicas * self.shard
 
     @property
     def counts(self):
-        """Whether this rank counts batches, and what all ranks of a layer have alike."""
+        """Whether this rank counts batches, and the weights that all ranks of a layer have."""
         return self.rank % self.tensor == 0
 
     @property
@@ -42,10 +42,10 @@ class Grid(NamedTuple):
         return f"shard {self.shard_rank} tensor {self.rank % self.tensor}"
 
     def check_alike(self, gathered):
-        """Refuse ranks of a layer that differ in what all of them have, such as norms.
+        """Refuse ranks of a layer whose common weights differ, such as norms.
 
         Args:
-            gathered: each rank's digest of that, in their order.
+            gathered: each rank's digest of these weights, in the order of ranks.
 
         Raises:
             Refused: two differ.
@@ -59,14 +59,14 @@ class Grid(NamedTuple):
 
 
 def grid_of(work, place):
-    """The Grid of a rank, as the flags ask for it.
+    """The Grid of a rank, from the flags.
 
     Args:
-        work: what is to be trained.
+        work: what the rank trains.
         place: this rank's.
 
     Raises:
-        Refused: so many ranks cannot share the work, or the model, like that.
+        Refused: this number of ranks cannot share the work or the model this way.
     """
     shard, tensor = work.flags.shard or 1, work.flags.tensor or 1
     replicas, rest = divmod(place.world_size, shard * tensor)

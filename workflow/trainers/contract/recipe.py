@@ -112,7 +112,7 @@ def operations(products, first=0):
 
     Args:
         products: multiply-adds of all products, forward.
-        first: those of the first layer, of whose inputs nobody wants a gradient.
+        first: those of the first layer, whose inputs need no gradient.
     """
     return 2 * (3 * products - first)
 

@@ -21,7 +21,7 @@ def variables(values, anyway=False):
 
 
 def changed(what, how):
-    """Remember what is no switch of the framework and was changed: in words, no name of its own."""
+    """Remember a change that is not an option of the framework, in words."""
     MADE[what] = how
 
 

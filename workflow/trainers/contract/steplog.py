@@ -169,10 +169,10 @@ class StepLog:
         self._event("tracked_stats", value, samples_count=samples)
 
     def ranks(self, told):
-        """Say what each rank takes by itself, by which one that all others wait for is known.
+        """Log the time that each rank takes by itself, which shows the one they all wait for.
 
         Args:
-            told: of each rank, Step.alone, and how many seconds it has waited for batches.
+            told: for each rank, Step.alone and the seconds that it has waited for batches.
         """
         for key, values in zip(("rank_seconds_alone", "rank_seconds_waited"), zip(*told)):
             # Short, for a pipe takes 4096 bytes in one piece.

@@ -25,9 +25,9 @@ def initial_weight(recipe, flags, name, size):
 
 
 def initial_part(recipe, flags, name, size, index):
-    """A part of the array from which a weight starts, without the rest: equal to it to the bit.
+    """A part of the array from which a weight starts, without the rest, equal to the bit.
 
-    Of recipes that make each number from two bytes of its own, as those of transformers do.
+    For recipes that make each number from two separate bytes, as those of transformers do.
 
     Args:
         size: of the whole.
@@ -48,9 +48,9 @@ class _Part:
         self._rows, self._columns = [*ranges, (0, 1)][:2]
 
     def bytes(self, count):
-        """Those of the part, of which there are so many.
+        """The bytes of the part.
 
-        The generator cannot skip: what is not wanted is drawn too, and forgotten at once.
+        The generator cannot skip: unwanted bytes are drawn too, and dropped at once.
         """
         (first, last), width, made = self._rows, self._whole[1], []
         # It draws four bytes at a time: pieces of an even number of rows have all of theirs.

@@ -48,7 +48,7 @@ def weight_shapes(shape):
 
 
 def flops(shape):
-    """Operations to train on a sample; the table's rows are looked up, which is none."""
+    """Operations to train on a sample; looking up the table's rows costs none."""
     into = widths(shape)
     return operations(sum(map(int.__mul__, into, [*into[1:], CLASSES])))
 

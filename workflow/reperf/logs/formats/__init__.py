@@ -6,7 +6,7 @@ from importlib import import_module
 
 from reperf.errors import ReperfError
 from reperf.logs.format import Format
-from reperf.nearest import did_you_mean
+from reperf.suggestions import did_you_mean
 
 PROGRAMS = {
     "hugectr": "hugectr",

@@ -20,7 +20,7 @@ from trainers.frameworks.jax.optimizers import adamw, sgd
 DATA = ("replicate", "shard")
 BATCH, ALL = PartitionSpec(DATA), PartitionSpec()
 ROWS, COLUMNS = PartitionSpec("tensor", "shard"), PartitionSpec("shard", "tensor")
-"""How a matrix lies on ranks: its layer's ranks have rows of it, or columns."""
+"""How ranks share a matrix: its layer's ranks have its rows, or its columns."""
 
 
 class Spread(backend.Step):
@@ -106,7 +106,7 @@ class Spread(backend.Step):
 
 
 def spec_of(name, size):
-    """How a weight lies on the ranks: a matrix by rows or by columns, a norm whole."""
+    """How ranks share a weight: a matrix by rows or by columns, a norm whole."""
     if len(size) == 1:
         return ALL
     return COLUMNS if name.endswith(".out.weight") else ROWS

@@ -214,7 +214,7 @@ class DataParallel(Step):
                 loss = self._model(*batch)
             self._scaler.scale(loss).backward()
         if self._device.type == "cuda":
-            torch.cuda.synchronize(self._device)  # the loss is there before its gradients are
+            torch.cuda.synchronize(self._device)  # the loss is ready before its gradients
 
     def _backward(self, number):
         """Add a batch's part of the gradients to those of the ones before; returns its loss."""

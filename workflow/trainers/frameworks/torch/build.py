@@ -15,6 +15,6 @@ def build_of(folder):
     libraries = found(folder, "lib/libtorch_cuda.so", "lib/libtorch_cuda_c*.so")
     # torch.cuda.get_arch_list() asks this, too, but says nothing where there is no GPU.
     names, _ = said_by("import torch; print(torch._C._cuda_getArchFlags())")
-    # Of ROCm's library in NCCL's place, no file says the version.
+    # No file has the version of ROCm's library that takes NCCL's place.
     nccl = nccl_version(libraries, folder) if cuda else None
     return Build(("torch",), cuda, nccl, tuple((names or "").split()), rocm)

@@ -38,7 +38,7 @@ class Llama(nn.Module):
         switched("attention", attention_kernel(shape, flags))
 
     def fill_buffers(self):
-        """Fill in what is no weight: anew where the model was made without memory."""
+        """Fill in the buffers: again if the model was made without memory."""
         if not self.cosines.is_meta:
             for buffer, array in zip((self.cosines, self.sines), llama.rotations(self.shape)):
                 buffer.copy_(torch.from_numpy(array))

@@ -48,7 +48,7 @@ class Sharded(DataParallel):
         for layer in chain.from_iterable(rows):
             if any(True for _ in layer.parameters()):
                 if made.flags.compile:
-                    layer.compile()  # by itself, for what gathers its weights is none of a graph
+                    layer.compile()  # by itself: gathering its weights cannot be in a graph
                 fully_shard(layer, **travel)
         return fully_shard(network, **travel)
 
@@ -66,7 +66,7 @@ class Sharded(DataParallel):
 
 
 def _policy(network, dtype):
-    """In which type weights travel and gradients are averaged.
+    """The types in which weights are sent and gradients are averaged.
 
     In 16 bits a layer's weights are half the bytes, and need no cast while it computes. Batch norms
     want float32 weights beside features of 16 bits, so that a model with some keeps all of them.

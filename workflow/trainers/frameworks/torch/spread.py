@@ -42,7 +42,7 @@ class Spread(DataParallel):
             dist.init_process_group(name, store=dist.HashStore(), rank=0, world_size=1)
         self._to_the_end = ExitStack()
         if self._grid.tensor > 1:
-            # Of a row of logits no rank has all, in the backward pass either.
+            # No rank has a whole row of logits, not even in the backward pass.
             self._to_the_end.enter_context(loss_parallel())
         super().__init__(made, work)
         self._mixed = nullcontext()  # 16-bit numbers are fully_shard's
@@ -53,7 +53,7 @@ class Spread(DataParallel):
 
     def build(self, work, made):
         flags = work.flags
-        # fully_shard has its dimension always: so what is computed in 16 bits is always the same.
+        # fully_shard always has its dimension, so that 16-bit computation is always the same.
         sizes = [
             (name, size)
             for name, size in zip(("replicate", "shard", "tensor"), self._grid.sizes)
@@ -76,7 +76,7 @@ class Spread(DataParallel):
                 layer.compile()
         how = {"mesh": mesh[tuple(name for name in names if name != "tensor")]}
         if halves(flags):
-            # What the model is called with, such as cosines, stays as it is.
+            # The model's arguments, such as cosines, stay as they are.
             how["mp_policy"] = MixedPrecisionPolicy(
                 param_dtype=getattr(torch, work.precision.dtype),
                 reduce_dtype=torch.float32,
@@ -94,7 +94,7 @@ class Spread(DataParallel):
         return network, network
 
     def compiled(self):
-        """The model, whose layers are."""
+        """The model, whose layers are compiled."""
         return self._model
 
     def finish(self):
@@ -144,11 +144,11 @@ _KEPT = {
         "_scaled_dot_product_cudnn_attention",
     )
 }
-"""What a selective recomputation keeps: what takes longest, products and attention."""
+"""What a selective recomputation keeps: products and attention, which take longest."""
 
 
 def _recomputed(forward, keep):
-    """A layer's forward whose features are computed anew for the gradients.
+    """A layer's forward whose features are recomputed for the gradients.
 
     Args:
         keep: whether those of _KEPT stay.

@@ -62,7 +62,7 @@ class UnpaddedAttention(Attention):
         self.longest = shape["sequence_length"]
 
     def forward(self, x, mask):
-        """Each token attends to its own sequence: the mask is where these begin, and the end."""
+        """Each token attends to its own sequence: the mask lists their starts, and the end."""
 
         def sequences(x):
             # [tokens, heads, H / heads] -> N of [heads, S, H / heads], each S its own

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
-from reperf.nearest import CLOSE, did_you_mean, nearest, of_topology
+from reperf.suggestions import CLOSE, did_you_mean, nearest, of_topology
 from reperf.values import SAID_OF, TOPOLOGY
 
 Checked = TypeVar("Checked", bound=BaseModel)

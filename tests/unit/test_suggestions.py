@@ -1,7 +1,7 @@
 """What somebody meant: words and topologies."""
 
 import pytest
-from reperf.nearest import did_you_mean, nearest, of_topology
+from reperf.suggestions import did_you_mean, nearest, of_topology
 from reperf.systems import load_systems
 
 

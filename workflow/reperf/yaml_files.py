@@ -30,7 +30,7 @@ _HINTS = {
 """What PyYAML says -> what is allowed instead."""
 
 
-def read_written(path: Path | str) -> Any:  # noqa: ANN401 - whatever YAML and JSON can hold
+def read_yaml_file(path: Path | str) -> Any:  # noqa: ANN401 - whatever YAML and JSON can hold
     """Read a YAML or JSON file.
 
     Raises:

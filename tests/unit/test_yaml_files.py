@@ -8,7 +8,7 @@ from reperf.cli import main
 from reperf.errors import ReperfError
 from reperf.systems import ROOT
 from reperf.text import printable
-from reperf.written import read_written
+from reperf.yaml_files import read_yaml_file
 
 from tests.helpers.refusal import refused_in_one_line
 
@@ -81,9 +81,9 @@ def test_a_number_that_yaml_reads_as_another_one_is_refused(number: str, tmp_pat
     for text in (f"a: b\nrepeats: {number}", f"- a\n- {number}", f"a: b\n{number}: a"):
         file.write_text(text, encoding="utf-8")
         with refused_in_one_line(f"{file}: line 2: {number}; {allowed}"):
-            read_written(file)
+            read_yaml_file(file)
     file.write_text(f"a: '{number}'", encoding="utf-8")
-    assert read_written(file) == {"a": number}
+    assert read_yaml_file(file) == {"a": number}
 
 
 @pytest.mark.parametrize(("content", "fault"), FAULTS.values(), ids=FAULTS)
@@ -91,7 +91,7 @@ def test_what_no_file_should_hold_is_one_line(content: str | bytes, fault: str, 
     file = tmp_path / "my.yaml"
     file.write_bytes(content if isinstance(content, bytes) else content.encode())
     with refused_in_one_line(f"{file}: {fault}") as refusal:
-        read_written(file)
+        read_yaml_file(file)
     assert len(str(refusal.value)) < len(str(file)) + 300
 
 
@@ -107,7 +107,7 @@ def test_what_is_no_file_is_one_line_and_nothing_is_waited_for(tmp_path: Path):
         f"{tmp_path}/a\0b": "embedded null byte",
     }.items():
         with pytest.raises(ReperfError) as refusal:
-            read_written(path)
+            read_yaml_file(path)
         assert str(refusal.value) == printable(f"{path}: {fault}")
 
 
@@ -134,7 +134,7 @@ def test_what_is_no_file_is_one_line_and_nothing_is_waited_for(tmp_path: Path):
 def test_all_else_is_read_as_yaml_and_json_have_it(text: str, content: object, tmp_path: Path):
     file = tmp_path / "my.yaml"
     file.write_text(text, encoding="utf-8")
-    assert read_written(file) == content
+    assert read_yaml_file(file) == content
 
 
 def test_the_doctor_reads_a_report_in_the_same_way(tmp_path: Path, capsys: pytest.CaptureFixture):
