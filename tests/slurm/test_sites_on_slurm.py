@@ -65,7 +65,7 @@ def test_a_call_on_the_login_node_is_told_where_runs_of_a_job_start(benchmark):
     answer = benchmark.call("salloc", "--nodes=1", *call)
     assert answer.returncode == 1
     assert "called on no node of a job; allowed: on node" in answer.stdout
-    assert "--profile slurm, a call within a job of Slurm, or" in benchmark.call(*call).stdout
+    assert "--profile slurm, a call within a Slurm job, or" in benchmark.call(*call).stdout
 
 
 def test_a_call_that_is_killed_in_a_job_leaves_no_run_in_it(benchmark):

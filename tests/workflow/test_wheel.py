@@ -70,7 +70,7 @@ def test_an_installed_wheel_measures_verifies_and_rebuilds(
     archive = real_finished / "archive/small.zip"
     assert "all as they were archived" in call(reperf, "archive", "verify", archive)
     remade = call(reperf, "archive", "rebuild", archive, "--to", "new")
-    assert remade == f"new: 17 files made again, all of the same bytes as in {archive}\n"
+    assert remade == f"new: 17 files made again, all with the same bytes as in {archive}\n"
 
 
 def test_the_wheel_alone_measures_and_says_what_else_needs_more(wheel: Path, tmp_path: Path):

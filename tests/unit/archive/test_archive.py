@@ -311,7 +311,7 @@ class TestCommand:
     def test_verify_and_rebuild(self, archived, capsys):
         assert main(["archive", "verify", str(archived)]) == 0
         assert "all as they were archived" in capsys.readouterr().out
-        assert ": 17 files made again, all of the same bytes" in rebuilt(archived, capsys)
+        assert ": 17 files made again, all with the same bytes" in rebuilt(archived, capsys)
 
     def test_several_are_verified_and_each_fault_is_told(self, archived, capsys):
         Path("broken.zip").write_bytes(archived.read_bytes()[:-1])

@@ -80,10 +80,10 @@ def test_the_packages_that_an_overlay_adds_are_told_from_the_rest(venv):
 @pytest.mark.parametrize(
     ("says", "complaint"),
     [
-        ("echo 3.6", "says that it is '3.6'; allowed: 3.7 or later"),
-        ("echo a banner; echo 2.7", "says that it is '2.7'; allowed: 3.7 or later"),
-        ("echo no Python", "says that it is 'no Python'; allowed: 3.7 or later"),
-        ("true", "says that it is ''; allowed: 3.7 or later"),
+        ("echo 3.6", "reports version '3.6'; allowed: 3.7 or later"),
+        ("echo a banner; echo 2.7", "reports version '2.7'; allowed: 3.7 or later"),
+        ("echo no Python", "reports version 'no Python'; allowed: 3.7 or later"),
+        ("true", "reports version ''; allowed: 3.7 or later"),
         ("echo 3.7", "does not say what is there: got '3.7"),
         ("exit 3", "does not start: exit 3"),
     ],

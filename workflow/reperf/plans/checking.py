@@ -139,7 +139,7 @@ def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
     if report.slurm and not has_jobs:
         raise ReperfError(
             f"{configfile}: cluster: the report needs it; allowed: --profile slurm, a call within "
-            f"a Slurm job, or --profile hosts if `cluster` names hosts"
+            "a Slurm job, or --profile hosts if `cluster` names hosts"
         )
     if report.cluster and not report.slurm and has_jobs:
         raise ReperfError(f"{configfile}: cluster.hosts: not Slurm's; allowed: --profile hosts")
