@@ -203,12 +203,16 @@ def _where(cell: ComparedCell) -> str:
     def step(value: float) -> str:
         return f"{in_four_digits(value)} ms"
 
+    def clock(value: float) -> str:
+        return f"{value:.0f} MHz"
+
     shown = ("step", cell.step_ms, step), ("waited for data", cell.waited, percent)
     return "; ".join(
         f"{name} {print_number(before)} -> {print_number(after)}"
         for name, (before, after), print_number in (
             *shown,
             ("peak memory", cell.peak_memory, gibibytes),
+            ("clock", cell.mhz, clock),
         )
         if before is not None and after is not None
     )
@@ -256,6 +260,7 @@ def as_object(compared: Compared) -> dict[str, Any]:
                 "step_ms": cell.step_ms,
                 "waited": cell.waited,
                 "peak_memory": cell.peak_memory,
+                "mhz": cell.mhz,
             }
             for cell in comparison.cells
         ],

@@ -105,6 +105,7 @@ class ComparedCell:
         step_ms: medians of the milliseconds of a step.
         waited: medians of the share of time that training waited for data.
         peak_memory: medians of the most bytes of a device.
+        mhz: medians of the clocks of the devices.
     """
 
     cell: Cell
@@ -116,6 +117,7 @@ class ComparedCell:
     step_ms: Pair
     waited: Pair
     peak_memory: Pair
+    mhz: Pair
 
     @property
     def comparable(self) -> bool:
@@ -388,6 +390,7 @@ def _compared(
         step_ms=_pair(map(_step_ms, sides)),
         waited=_pair(runs["waited"] for runs in sides),
         peak_memory=_pair(runs["peak_memory"] for runs in sides),
+        mhz=_pair(runs["mhz"] for runs in sides),
     )
 
 
