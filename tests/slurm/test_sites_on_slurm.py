@@ -59,6 +59,7 @@ def test_all_runs_train_in_one_job_and_the_next_job_goes_on(benchmark):
     assert benchmark.planned() == {}  # as jobs of their own, the runs would be the same
 
 
+@pytest.mark.weekly
 def test_a_call_on_the_login_node_is_told_where_runs_of_a_job_start(benchmark):
     benchmark.configure(topologies=["1n1g"], repeats=1)
     call = [sys.executable, "-m", "snakemake", *REPORT]
@@ -68,6 +69,7 @@ def test_a_call_on_the_login_node_is_told_where_runs_of_a_job_start(benchmark):
     assert "--profile slurm, a call within a Slurm job, or" in benchmark.call(*call).stdout
 
 
+@pytest.mark.weekly
 def test_a_call_that_is_killed_in_a_job_leaves_no_run_in_it(benchmark):
     benchmark.configure(
         suites=[SUITE | {"shape": {"milliseconds": 4000}}], topologies=["1n1g"], repeats=1
@@ -125,6 +127,7 @@ def partition(benchmark: SlurmBenchmark, name: str, *settings: str) -> Iterator[
         benchmark.cluster.run(["scontrol", "delete", f"PartitionName={name}"])
 
 
+@pytest.mark.weekly
 def test_a_preempted_run_is_tried_again_and_its_record_says_so(benchmark):
     low = of_node(benchmark, partition="low")
     benchmark.configure(

@@ -105,6 +105,7 @@ def test_of_healthy_nodes_none_is_named(benchmark):
     assert page.count("<circle") == 12
 
 
+@pytest.mark.weekly
 def test_a_target_of_the_workflow_surveys_too(benchmark):
     """It needs no more than that the framework is there, and is not tried again."""
     configure(benchmark)
@@ -137,6 +138,7 @@ def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, t
     assert failed == ["node2", "node3"]
 
 
+@pytest.mark.weekly
 def test_a_slow_rank_is_named_on_each_node_that_has_it(benchmark):
     _, printed, found = survey(benchmark, "--margin", "5%", "--runs", "3", topology="1n4g", lags=2)
     for one in found["verdicts"]["nodes"].values():
@@ -166,6 +168,7 @@ def test_bad_input_is_one_line(benchmark, options, reason):
     assert reason in line
 
 
+@pytest.mark.weekly
 def test_a_node_that_gets_no_jobs_is_told_and_one_alone_is_refused(benchmark):
     drain = ["scontrol", "update", "reason=test"]
     benchmark.cluster.run([*drain, "nodename=node[2-4]", "state=drain"])
