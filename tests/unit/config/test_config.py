@@ -205,7 +205,7 @@ systems: [pytorch, {system: pytorch, environment: /sw}]
 systems: [{system: pytorch, environment: /a, label: a}, {system: pytorch, lock: b, label: a}]
   .systems: pytorch+a appears twice, with different builds; allowed: a different `label`
 systems: [{system: pytorch, environment: /a, lock: b}]
-  .systems.pytorch: got lock and environment; allowed: one of them
+  .systems.pytorch: got lock and environment; allowed: only one
 systems: [{system: pytorch, build: image, lock: b}]
   .systems.pytorch: build: got image beside lock; allowed: without build
 systems: [{system: pytorch, label: compile}]

@@ -56,7 +56,7 @@ def interpreter_of(environment: SiteEnvironment) -> Path | None:
     """The path of an environment's Python; None if modules or a line put it on the PATH.
 
     Raises:
-        ReperfError: there is none.
+        ReperfError: the path does not exist, or its folder has no Python.
     """
     if environment.python is None:
         return None
@@ -102,11 +102,11 @@ def words_of(
 def variables_outside(
     environment: SiteEnvironment, outside: Mapping[str, str], variables: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment variables with which that command is started.
+    """The environment variables for starting that command.
 
     Args:
-        outside: those of the place where it starts.
-        variables: those that are set.
+        outside: the variables of the process that starts the command.
+        variables: the variables that reperf sets; they replace others of the same name.
     """
     given = {**outside, **variables}
     if not environment.has_shell:

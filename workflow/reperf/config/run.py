@@ -61,7 +61,9 @@ class Run(Model):
     lock: LockName | None = Field(
         None, description="whose environment it trains in, if not in that of the device's first"
     )
-    lock_file: str | None = Field(None, description="the lock, if it is none of the system's")
+    lock_file: str | None = Field(
+        None, description="the entry's own lock; null: one of the system's locks"
+    )
     container: Container | None = Field(
         None,
         description="the image in which it trains; None: an environment, from the system's "

@@ -190,7 +190,7 @@ class Entry(Model, json_schema_extra={"examples": _ENTRIES}):
     def _has_one_build(self) -> Self:
         own = [kind for kind in get_args(BuildKind) if getattr(self, kind)]
         if len(own) > 1:
-            raise ValueError(f"got {' and '.join(own)}; allowed: one of them")
+            raise ValueError(f"got {' and '.join(own)}; allowed: only one")
         if own and self.build not in (None, *own):
             raise ValueError(f"build: got {self.build} beside {own[0]}; allowed: without build")
         system = load_systems()[self.system]

@@ -38,7 +38,7 @@ def format_called(name: str) -> Format:
     """The format of this name.
 
     Raises:
-        ReperfError: there is none.
+        ReperfError: no format has this name.
     """
     if name not in formats():
         meant = did_you_mean(name, formats())
