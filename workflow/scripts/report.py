@@ -6,7 +6,7 @@ from reperf.building.script import script
 from reperf.config import load_report
 from reperf.files import check_checksums, sha256
 from reperf.layout import REPORT_PLAN
-from reperf.measuring.compared import compare_with
+from reperf.measuring.comparison_output import compare_with
 from reperf.measuring.recheck import check_tables
 from reperf.plans.plan_files import ReportPlan, SuitePlan
 from reperf.records.diagnosis import Diagnosis

@@ -11,7 +11,7 @@ from reperf.commands.reproduce import verdict_of
 from reperf.config import load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256
-from reperf.measuring.compared import compare_paths
+from reperf.measuring.comparison_output import compare_paths
 from reperf.systems import ROOT
 
 from tests.helpers.report_tables import ROW, STEADY, written_report

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 from reperf.commands.compare import BAD_INPUT
 from reperf.files import sha256
 from reperf.host import Environment, Host
-from reperf.measuring.compared import NOTHING_COMPARABLE, SLOWER
+from reperf.measuring.comparison_output import NOTHING_COMPARABLE, SLOWER
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Verdict
 
 from tests.helpers.report_tables import ROW, STEADY, caller, written_report

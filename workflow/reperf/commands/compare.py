@@ -12,7 +12,7 @@ from reperf.text import printable
 
 if TYPE_CHECKING:
     from reperf.junit import Outcome
-    from reperf.measuring.compared import Compared
+    from reperf.measuring.comparison_output import Compared
 
 BAD_INPUT = 2
 """The exit status where the usual one would mean "slower"."""
@@ -77,7 +77,7 @@ def _threshold(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Print how the cells of two reports differ; bad input is one line and a status of its own."""
-    from reperf.measuring.compared import (  # noqa: PLC0415
+    from reperf.measuring.comparison_output import (  # noqa: PLC0415
         as_markdown,
         as_object,
         compare_paths,
@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
 
 def show(compared: "Compared") -> None:
     """Print a comparison for people."""
-    from reperf.measuring.compared import (  # noqa: PLC0415
+    from reperf.measuring.comparison_output import (  # noqa: PLC0415
         HEADINGS,
         LEFT,
         first_lines,
@@ -137,7 +137,7 @@ def print_table(
 def _junit(compared: "Compared") -> str:
     """The comparison as JUnit's XML, with a test case a cell."""
     from reperf.junit import Case, junit  # noqa: PLC0415
-    from reperf.measuring.compared import summary  # noqa: PLC0415
+    from reperf.measuring.comparison_output import summary  # noqa: PLC0415
 
     cases = []
     for cell, (name, *numbers, verdict) in compared.rows:

@@ -66,7 +66,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _steps(line: "Line") -> str:
-    from reperf.measuring.compared import signed  # noqa: PLC0415
+    from reperf.measuring.comparison_output import signed  # noqa: PLC0415
 
     return "; ".join(
         f"{signed(step.ratio)} {line.points[step.at].date[:10]}" for step in line.steps
@@ -75,7 +75,7 @@ def _steps(line: "Line") -> str:
 
 def _notes(history: "History") -> list[str]:
     """What differs at each step of a cell, and what was left out."""
-    from reperf.measuring.compared import lines_of, signed  # noqa: PLC0415
+    from reperf.measuring.comparison_output import lines_of, signed  # noqa: PLC0415
 
     notes = []
     for line in history.lines:

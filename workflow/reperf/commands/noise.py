@@ -27,7 +27,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print how much cells vary between reports, and the threshold."""
-    from reperf.measuring.compared import (  # noqa: PLC0415
+    from reperf.measuring.comparison_output import (  # noqa: PLC0415
         NOTHING_COMPARABLE,
         as_percentage,
         lines_of,

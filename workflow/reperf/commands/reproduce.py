@@ -21,7 +21,7 @@ from reperf.files import write_whole
 from reperf.text import count, listed
 
 if TYPE_CHECKING:
-    from reperf.measuring.compared import Compared
+    from reperf.measuring.comparison_output import Compared
 
 NOT_REPRODUCED, CANNOT_TELL = 1, 3
 """Exit statuses."""
@@ -58,7 +58,7 @@ def run(options: argparse.Namespace) -> int:
     """Run an archive's suite again, and print the verdict."""
     from reperf.archive.reproduce import prepare  # noqa: PLC0415
     from reperf.layout import ALL_MEASUREMENTS  # noqa: PLC0415
-    from reperf.measuring.compared import as_object, compare_paths  # noqa: PLC0415
+    from reperf.measuring.comparison_output import as_object, compare_paths  # noqa: PLC0415
 
     prepared = prepare(options.archive, options.to, its_code=options.trainers)
     code = "the archive's" if prepared.with_its_code else "this checkout's"
@@ -110,7 +110,7 @@ def verdict_of(compared: "Compared") -> tuple[str, int]:
     correction for their number: R. L. Berger, Multiparameter Hypothesis Testing and Acceptance
     Sampling, Technometrics 24 (1982), 295-300.
     """
-    from reperf.measuring.compared import as_percentage  # noqa: PLC0415
+    from reperf.measuring.comparison_output import as_percentage  # noqa: PLC0415
 
     cells = compared.comparison.cells
     within = as_percentage(compared.threshold)

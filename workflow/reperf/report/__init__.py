@@ -9,7 +9,7 @@ import pandas as pd
 from reperf.config import Report
 from reperf.files import write_whole
 from reperf.layout import PAGES
-from reperf.measuring.compared import Compared
+from reperf.measuring.comparison_output import Compared
 from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import RunRecord
 from reperf.report.context import gather

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from functools import cached_property
 
-from reperf.measuring.compared import Compared, first_lines, last_lines, summary
+from reperf.measuring.comparison_output import Compared, first_lines, last_lines, summary
 from reperf.measuring.statistics import Ratio
 from reperf.report.scale import Scale
 

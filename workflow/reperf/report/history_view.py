@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from reperf.measuring.compared import lines_of
+from reperf.measuring.comparison_output import lines_of
 from reperf.measuring.history import Line, Point
 
 HEIGHT = 80

@@ -14,7 +14,7 @@ from zlib import crc32
 from markupsafe import Markup
 
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
-from reperf.measuring.compared import Compared
+from reperf.measuring.comparison_output import Compared
 from reperf.measuring.history import History
 from reperf.measuring.statistics import rank_of_bound
 from reperf.published import discrepancies, load_tables
