@@ -165,5 +165,5 @@ def test_a_largest_batch_and_a_build_that_is_not_made_are_refused(tmp_path, monk
     with pytest.raises(ReperfError, match="batch_size: largest; allowed: a number"):
         choose(report(suites=[suite], memory_limit=10**10))
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(ReperfError, match="`snakemake --profile slurm survey` makes it"):
+    with pytest.raises(ReperfError, match="`snakemake survey` with the same --profile makes"):
         check_ready(choose(report()))

@@ -16,7 +16,10 @@ from reperf.systems import ROOT
 
 CONFIGURATION = "reproduce.json"
 """What is measured again, in the folder: the archive's configuration, with the archive's hash."""
-_COPIED = ("Snakefile", "config.yaml", "workflow", "envs", "data/published", "profiles", "slurm")
+_COPIED = (
+    *("Snakefile", "config.yaml", "workflow", "envs", "data/published"),
+    *("profiles", "hosts", "slurm"),
+)
 """What a folder needs to run the workflow."""
 _BUILDS = ".envs"
 _LOCKS, _CODE = "envs/", "workflow/"

@@ -15,7 +15,8 @@ def count(text: str) -> int:
 def ask_for_report(parser: argparse.ArgumentParser) -> None:
     """Add the options that say which report is meant."""
     parser.add_argument(
-        "--profile", help="as for snakemake: slurm, or a folder of your own; left out: this machine"
+        "--profile",
+        help="as for snakemake: slurm, hosts, or a folder of your own; left out: this machine",
     )
     ask_for_files(parser, "instead of the report that snakemake makes by itself")
 

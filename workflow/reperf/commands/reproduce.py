@@ -47,7 +47,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         help="run the archive's trainers instead of this checkout's: code that the archive's "
         "maker wrote",
     )
-    parser.add_argument("--profile", help="as for snakemake: slurm, or a folder of your own")
+    parser.add_argument("--profile", help="as for snakemake: slurm, hosts, or a folder of your own")
     ask_for_files(parser, "override the archive's configuration, such as site.yaml")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     ask_for_page(parser)

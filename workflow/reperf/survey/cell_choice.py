@@ -66,9 +66,11 @@ def check_ready(plan: RunPlan) -> None:
     """
     run = plan.run
     if why := why_build(build_of(run)):
-        raise ReperfError(f"{why}; `snakemake --profile slurm survey` makes it")
+        raise ReperfError(f"{why}; `snakemake survey` with the same --profile makes it")
     if run.data and read_of_set(run.data, run.input)[0] is None:
-        raise ReperfError(f"{run.data}: is not converted; `snakemake --profile slurm` does that")
+        raise ReperfError(
+            f"{run.data}: is not converted; `snakemake` with the same --profile converts it"
+        )
 
 
 def _suite(report: Report, name: str | None) -> Suite:
