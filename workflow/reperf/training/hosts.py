@@ -56,8 +56,8 @@ def check_hosts(report: Report) -> None:
     names: dict[tuple[str, str], str] = {}
     for host, answer in answers.items():
         machine = (answer["name"], answer["boot"])
-        if other := names.setdefault(machine, host) if machine in names else "":
-            raise _unfit(host, f"the same machine as {other}", "each machine once")
+        if machine in names:
+            raise _unfit(host, f"the same machine as {names[machine]}", "each machine once")
         names[machine] = host
         if answer["note"] != secret:
             raise _unfit(host, f"{Path.cwd()} is another folder there", "one that all hosts share")
