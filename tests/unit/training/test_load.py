@@ -33,12 +33,15 @@ def seen(tmp_path, monkeypatch) -> Path:
 
 
 def write(path: Path, **seconds: float) -> None:
-    """Write what the kernel would of CPUs, one of which has done so much; idle time is no work."""
+    """Write what the kernel would of CPUs, one of which has done so much; idle time is no work.
+
+    The kernel counts whole ticks: half a tick too many would be work of nobody.
+    """
     allowed = sorted(os.sched_getaffinity(0))
 
     def line(cpu: object, **seconds: float) -> str:
         ticks = os.sysconf("SC_CLK_TCK")
-        return f"cpu{cpu} " + " ".join(str(round(ticks * seconds.get(kind, 0))) for kind in KINDS)
+        return f"cpu{cpu} " + " ".join(str(int(ticks * seconds.get(kind, 0))) for kind in KINDS)
 
     more = 10 * seconds["user"]
     lines = [line("", user=more)]
