@@ -87,19 +87,21 @@ class Loader:
     def __len__(self):
         return len(self._source)
 
-    def __call__(self, batch, images):
-        """Fill uint8 images [N, H, W, 3]; returns the int64 labels [N].
+    def __call__(self, number, first, indexes, images):
+        """Fill uint8 images [n, H, W, 3] of a batch; returns their int64 labels [n].
 
         Args:
-            batch: its number, and which images it is of.
+            number: the batch's.
+            first: the place of the first of these images in the batch.
+            indexes: which of the source's images they are [n].
 
         Raises:
             Refused: one cannot be decoded.
         """
-        number, indexes = batch
-        draws = np.random.default_rng((*self._seed, number)).random((len(indexes), DRAWS))
+        random = np.random.default_rng((*self._seed, number))
+        draws = random.random((self.shape[0], DRAWS))[first:].tolist()
         labels = np.empty(len(indexes), np.int64)
-        for row, (index, drawn) in enumerate(zip(indexes, draws.tolist())):
+        for row, (index, drawn) in enumerate(zip(indexes, draws)):
             jpeg, labels[row] = self._source.read(index)
             try:
                 random_crop(jpeg, drawn, images[row])
@@ -109,7 +111,7 @@ class Loader:
         return labels
 
 
-def batches(flags, rank, world_size):
+def batches(flags, rank, world_size, page_lock=lambda array: None):
     """Endless batches, decoded ahead while the model trains, by flags.loader_threads workers.
 
     Beside a CPU that trains they are threads: decoders release Python's lock while they work. The
@@ -119,9 +121,12 @@ def batches(flags, rank, world_size):
 
     Args:
         flags: input, data, device, batch_size, shape, loader_threads and seed.
+        page_lock: called once with each array of bytes into which processes decode, which a GPU can
+            then copy without anybody's help.
 
     Returns:
-        An iterator of uint8 images [N, H, W, 3] and int64 labels [N].
+        An iterator of uint8 images [N, H, W, 3] and int64 labels [N]. Beside a GPU the memory of
+        images is filled anew once nobody refers to them.
 
     Raises:
         Refused: there is no image for this rank, or one cannot be decoded.
@@ -129,14 +134,16 @@ def batches(flags, rank, world_size):
     loader = Loader(flags, rank, world_size)
     order = np.random.default_rng((flags.seed, rank))
     wanted = enumerate(_shuffled(len(loader), flags.batch_size, order))
-    workers = _Processes if flags.device == "cuda" else _Threads
-    begin = workers(loader, flags, rank, world_size).begin
+    if flags.device == "cuda":
+        workers = _Processes(loader, page_lock, flags, rank, world_size)
+    else:
+        workers = _Threads(loader, flags)
     # All of them work from now on.
-    loading = deque(begin(next(wanted)) for _ in range(flags.loader_threads + 1))
+    loading = deque(workers.begin(*next(wanted)) for _ in range(workers.ahead))
 
     def results():
         while True:
-            loading.append(begin(next(wanted)))
+            loading.append(workers.begin(*next(wanted)))
             images, labels = loading.popleft()
             yield images, labels()
 
@@ -144,21 +151,27 @@ def batches(flags, rank, world_size):
 
 
 class _Threads:
-    def __init__(self, loader, flags, *_):
+    def __init__(self, loader, flags):
         self._loader = loader
         self._pool = ThreadPoolExecutor(flags.loader_threads)
+        self.ahead = flags.loader_threads + 1
 
-    def begin(self, batch):
+    def begin(self, number, indexes):
         """Decode a batch; returns its images, and what waits for them and gives their labels."""
         images = np.empty(self._loader.shape, np.uint8)
-        return images, self._pool.submit(self._loader, batch, images).result
+        return images, self._pool.submit(self._loader, number, 0, indexes, images).result
+
+
+PORTION = 64
+"""Images that a process is given at a time. It has two such portions before it: one that it
+decodes, and one to go on with, should the trainer be slow to take what is ready."""
 
 
 class _Processes:
     """Images lie in memory that the processes share; it is filled anew when nobody has them."""
 
-    def __init__(self, loader, *arguments):
-        self._shape, self._free = loader.shape, []
+    def __init__(self, loader, page_lock, *arguments):
+        self._shape, self._free, self._page_lock = loader.shape, [], page_lock
         start = multiprocessing.get_context("spawn")  # a copy of this one would have its GPU, too
         workers = []
         for _ in range(arguments[0].loader_threads):
@@ -167,15 +180,25 @@ class _Processes:
             end.close()  # so that a worker that ends is heard of
             workers.append(worker)
         self._turns = itertools.cycle(workers)
+        portions = math.ceil(self._shape[0] / PORTION)
+        self.ahead = 1 + math.ceil(2 * len(workers) / portions)
 
-    def begin(self, batch):
+    def begin(self, number, indexes):
         """As the threads' one."""
-        memory = self._free.pop() if self._free else _Shared(math.prod(self._shape))
+        memory = self._free.pop() if self._free else self._new_memory()
         images = np.ndarray(self._shape, np.uint8, memory.bytes)
         weakref.finalize(images, self._free.append, memory)
-        worker = next(self._turns)
-        worker.send((batch, memory.path))
-        return images, functools.partial(_labels, worker)
+        at_work = []
+        for first in range(0, len(indexes), PORTION):
+            worker = next(self._turns)
+            worker.send((number, first, indexes[first : first + PORTION], memory.path))
+            at_work.append(worker)
+        return images, lambda: np.concatenate([_labels(worker) for worker in at_work])
+
+    def _new_memory(self):
+        memory = _Shared(math.prod(self._shape))
+        self._page_lock(np.frombuffer(memory.bytes, np.uint8))
+        return memory
 
 
 class _Shared:
@@ -189,7 +212,7 @@ class _Shared:
 
 
 def _labels(worker):
-    """What a process answers to the oldest batch that it was given and has not answered yet."""
+    """What a process answers to the oldest portion that it has not answered yet."""
     try:
         labels = worker.recv()
     except EOFError:
@@ -200,13 +223,18 @@ def _labels(worker):
 
 
 def _decode(trainer, *arguments):
-    """What such a process does, for as long as the one that trains is there."""
+    """What such a process does, for as long as the one that trains is there.
+
+    It makes way for the thread that gives the GPU its work, where there are no cores for both.
+    """
+    os.nice(10)
     loader, opened = Loader(*arguments), functools.lru_cache(maxsize=None)(_opened)
     with contextlib.suppress(EOFError, ConnectionError):
         while True:
-            batch, path = trainer.recv()
+            number, first, indexes, path = trainer.recv()
+            images = np.ndarray(loader.shape, np.uint8, opened(path))[first:]
             try:
-                labels = loader(batch, np.ndarray(loader.shape, np.uint8, opened(path)))
+                labels = loader(number, first, indexes, images)
             except Refused as error:
                 labels = error
             trainer.send(labels)
@@ -218,11 +246,11 @@ def _opened(path):
 
 
 def _shuffled(count, size, random):
-    """Endless lists of `size` numbers below `count`: all of them in a random order, then again."""
+    """Endless arrays of `size` numbers below `count`: all in a random order, then again."""
     epochs = (random.permutation(count) for _ in itertools.count())
     order = itertools.chain.from_iterable(epochs)
     while True:
-        yield list(itertools.islice(order, size))
+        yield np.fromiter(order, np.int64, size)
 
 
 def random_crop(jpeg, drawn, out):

@@ -14,7 +14,11 @@ def prepared(batches, network, device):
         batches = map(network.prepared, batches)
     if device.type == "cpu":
         return batches
-    return ([one if one.is_cuda else one.pin_memory() for one in batch] for batch in batches)
+    return ([_page_locked(one) for one in batch] for batch in batches)
+
+
+def _page_locked(tensor):
+    return tensor if tensor.is_cuda or tensor.is_pinned() else tensor.pin_memory()
 
 
 def _tensors(batch):
@@ -29,12 +33,16 @@ def on_device(batches, device):
 
     def copy(batch):
         with torch.cuda.stream(copier):
-            return [tensor.to(device, non_blocking=True) for tensor in batch]
+            return batch, [tensor.to(device, non_blocking=True) for tensor in batch]
 
-    ahead = copy(next(batches))
+    on_host, ahead = copy(next(batches))
     while True:
         trainer.wait_stream(copier)
         for tensor in ahead:
             tensor.record_stream(trainer)
-        batch, ahead = ahead, copy(next(batches))
+        batch, following = ahead, next(batches)
+        # Its loader may fill a batch's memory anew when nobody has it any more. The copy began an
+        # iteration ago, and waits for no training.
+        copier.synchronize()
+        on_host, ahead = copy(following)
         yield batch
