@@ -35,7 +35,7 @@ def on_device(batches, device):
         with torch.cuda.stream(copier):
             return batch, [tensor.to(device, non_blocking=True) for tensor in batch]
 
-    on_host, ahead = copy(next(batches))
+    _on_host, ahead = copy(next(batches))
     while True:
         trainer.wait_stream(copier)
         for tensor in ahead:
@@ -44,5 +44,5 @@ def on_device(batches, device):
         # Its loader may fill a batch's memory anew when nobody has it any more. The copy began an
         # iteration ago, and waits for no training.
         copier.synchronize()
-        on_host, ahead = copy(following)
+        _on_host, ahead = copy(following)
         yield batch
