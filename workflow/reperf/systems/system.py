@@ -55,8 +55,8 @@ class Pipelines(Model):
     )
     micro_batches: Literal["none", "any", "at least stages", "multiple of stages"] | None = Field(
         None,
-        description="into how many it can cut a batch, which it cuts into as many as there are "
-        "stages by default; left out: any number",
+        description="into how many it can cut a batch, which it cuts by default into as many as "
+        "there are stages, or a multiple of them; left out: any number",
     )
     updates: Literal["after each iteration", "after each batch"] = Field(
         "after each iteration", description="when a stage changes its weights"
@@ -70,7 +70,7 @@ class Pipelines(Model):
 
         Args:
             pipeline: the replicas of each stage.
-            micro_batches: as configured; None: as many as there are stages.
+            micro_batches: as configured; None: as many as there are stages, or a multiple.
             batch_size: None: not known yet.
         """
         allowed = {"equal": {pipeline[0]}, "as the first or one": {pipeline[0], 1}}

@@ -63,6 +63,26 @@ def readers_of(flags, world_size):
     return flags.pipeline[0] if flags.pipeline else world_size // (flags.tensor or 1)
 
 
+def micro_batches_of(flags):
+    """Into how many a pipeline that flushes cuts a batch: as asked, or up to four for each stage.
+
+    With M of them S stages stand idle for (S - 1) / (M + S - 1) of the time: of two stages and two
+    micro-batches a third, and of eight a ninth.
+
+    Args:
+        flags: what parse_flags returned.
+
+    Raises:
+        ValueError: a batch cannot be cut so.
+    """
+    usual = (each * len(flags.pipeline) for each in (4, 3, 2, 1))
+    for count in [flags.micro_batches] if flags.micro_batches else usual:
+        if flags.batch_size % count == 0:
+            return count
+    cut = f"a batch of {flags.batch_size} cannot be cut into {count} micro-batches"
+    raise ValueError(f"{cut}; allowed: multiples of {count}")
+
+
 def shares(names, cuts):
     """A model's weights as its stages hold them.
 

@@ -11,9 +11,9 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.pipelining import PipelineStage, schedules
 
-from trainers.contract import backend
+from trainers.contract import backend, settings
 from trainers.contract.recipe import cuts
-from trainers.contract.stages import name_of, shares, stage_of
+from trainers.contract.stages import micro_batches_of, name_of, shares, stage_of
 from trainers.contract.steplog import Refused
 from trainers.contract.waiting import OR, Waits
 from trainers.frameworks.torch.averaging import Average
@@ -44,12 +44,11 @@ class Pipeline(Step):
         self._made, self._flags = made, flags
         self._place = place = stage_of(made.place.rank, flags.pipeline)
         self._replicas = replicas = flags.pipeline[0]
-        self._micro_batches = flags.micro_batches or len(flags.pipeline)
-        if flags.batch_size % self._micro_batches:
-            raise Refused(
-                f"a batch of {flags.batch_size} cannot be cut into {self._micro_batches}"
-                f" micro-batches; allowed: multiples of {self._micro_batches}"
-            )
+        try:
+            self._micro_batches = micro_batches_of(flags)
+        except ValueError as error:
+            raise Refused(str(error)) from None
+        settings.switched("n_microbatches", self._micro_batches)
         # Of two ranks' interleaved stages, the first rank holds the first one and the third.
         stages = flags.pipeline * STAGES_OF_A_RANK.get(flags.schedule, 1)
         cut = cuts(work.recipe, stages)
