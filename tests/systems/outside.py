@@ -21,10 +21,10 @@ from trainers.contract.recipe import AdamW
 from trainers.contract.weights import initial_weights, synthetic_batch
 from trainers.recipes import alexnet as alexnets
 from trainers.recipes import bert as berts
-from trainers.recipes import encoder_decoder as encoder_decoders
 from trainers.recipes import gpt2 as gpts
 from trainers.recipes import llama as llamas
 from trainers.recipes import resnet50 as resnets
+from trainers.recipes import transformer as transformer_recipe
 from trainers.recipes import vgg16 as vggs
 
 
@@ -235,7 +235,7 @@ MODELS = {
     "gpt2-124m": (gpt2, gpts),
     "llama3-8b": (llama, llamas),
     "resnet50": (resnet50, resnets),
-    "transformer": (transformer, encoder_decoders),
+    "transformer": (transformer, transformer_recipe),
     "vgg16": (vgg16, vggs),
 }
 

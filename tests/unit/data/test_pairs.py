@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import tokenizers
 from reperf.data.text_files import END
-from trainers.recipes import encoder_decoder
+from trainers.recipes import transformer
 
 from tests.unit.data.sets import batches, convert, small, write
 
@@ -65,7 +65,7 @@ def test_ranks_share_the_pairs_evenly_and_leave_none_out(own, tmp_path):
             assert length == min(41, -(-longest // 8) * 8)
             assert len(pairs) == PLACES // length
             tokens = sum(len(target.encode()) + 1 for _, target in pairs)
-            assert encoder_decoder.counts(batch)["tokens"] == tokens
+            assert transformer.counts(batch)["tokens"] == tokens
             seen.update(pairs)
         assert seen.keys() == {*PAIRS[100 * rank : 100 * rank + 100]}
         again = batches("pairs", tmp_path, 300, PLACES, rank=rank, ranks=2)

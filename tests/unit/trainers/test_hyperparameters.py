@@ -37,7 +37,7 @@ OPTIMIZERS = {
     # torchtitan, models/llama3 and components/optimizer.py: as GPT-2's in nanoGPT.
     "llama": AdamW(beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip=1.0),
     # Vaswani et al. (2017), 5.3.
-    "encoder_decoder": AdamW(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0, clip=None),
+    "transformer": AdamW(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0, clip=None),
     # word2vec.c.
     "word2vec": Sgd(momentum=0.0, weight_decay=0.0),
     # Ours: FleetX trains with Adam, with which servers would not be exact.
@@ -53,7 +53,7 @@ RATES = {  # global batch -> learning rate, from the first iteration to the last
     # Ours: nanoGPT's 6e-4 and the Transformer's rates are reached by way of a warm-up.
     "gpt2": {1: 1e-4, 4096: 1e-4},
     "llama": {1: 1e-4, 4096: 1e-4},
-    "encoder_decoder": {1: 1e-4, 65536: 1e-4},
+    "transformer": {1: 1e-4, 65536: 1e-4},
     "word2vec": {1: 0.04, 100: 4.0, 10_000: 400.0},  # ours; word2vec.c begins at 0.025 a pair
     "ctr": {1: 0.1, 100_000: 0.1},  # ours
 }
@@ -78,7 +78,7 @@ OTHERS = {
     "gpt2": DEVIATION | {"NORM_EPSILON": 1e-5},  # openai/gpt-2, model.py
     # meta-llama/llama-models, models/llama3/args.py and model.py; they stretch from 8,192 tokens.
     "llama": DEVIATION | {"NORM_EPSILON": 1e-5, "THETA": 500000.0, "SLOW": 1.0, "FAST": 4.0},
-    "encoder_decoder": DEVIATION
+    "transformer": DEVIATION
     | MASKED
     | {
         "DROPOUT": 0.1,  # 5.4
@@ -99,13 +99,13 @@ DECAYED = {  # a shape, and whether a weight of a name and a size decays
     "bert": (TINY_BERT, lambda name, size: len(size) == 2),
     "gpt2": (TINY_GPT2, lambda name, size: len(size) == 2),
     "llama": (TINY_LLAMA, lambda name, size: len(size) == 2),
-    "encoder_decoder": (TINY_TRANSFORMER, lambda name, size: len(size) == 2),
+    "transformer": (TINY_TRANSFORMER, lambda name, size: len(size) == 2),
     # Servers see of a table only the rows that a batch has used.
     "word2vec": (TINY_WORD2VEC, lambda name, size: False),
     "ctr": (CLICKS, lambda name, size: False),
 }
 
-SHARED = {"__init__", "plain", "transformer"}  # hold parts of several recipes
+SHARED = {"__init__", "plain", "attention"}  # hold parts of several recipes
 
 
 @pytest.fixture(params=OPTIMIZERS)

@@ -33,7 +33,7 @@ SMALL = {
     "gpt2": TINY_GPT2,
     "llama": TINY_LLAMA,
     "word2vec": TINY_WORD2VEC,
-    "encoder_decoder": TINY_TRANSFORMER,
+    "transformer": TINY_TRANSFORMER,
 }
 """For images the smallest shapes that recipes allow."""
 
@@ -47,7 +47,7 @@ DIGESTS = {
     "gpt2": ("a45e6b6f35050124", "f4a17f292257fb7c"),
     "llama": ("4057444037248506", "f4a17f292257fb7c"),
     "word2vec": ("9c274f9c8f7cab58", "d1837efb6b3339b6"),
-    "encoder_decoder": ("4f0fbea7a6f77a6a", "b1df84a6dd9d20f0"),
+    "transformer": ("4f0fbea7a6f77a6a", "b1df84a6dd9d20f0"),
 }
 
 

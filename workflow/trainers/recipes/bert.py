@@ -12,7 +12,7 @@ Understanding (2018); google-research/bert's modeling.py and run_pretraining.py.
 import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
-from trainers.recipes.transformer import MASKED, check_heads, decays, linear, norm, start
+from trainers.recipes.attention import MASKED, check_heads, decays, linear, norm, start
 
 __all__ = ["MASKED", "decays", "start"]
 

@@ -11,9 +11,9 @@ model.py; nanoGPT's model.py and train.py.
 import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
-from trainers.recipes import transformer
-from trainers.recipes.transformer import DEVIATION, decays, linear, norm
-from trainers.recipes.transformer import check_heads as check
+from trainers.recipes.attention import DEVIATION, decays, linear, norm
+from trainers.recipes.attention import check_heads as check
+from trainers.recipes.attention import start as plain_start
 
 __all__ = ["check", "decays"]
 
@@ -53,9 +53,9 @@ def weight_shapes(shape):
 
 
 def start(name, size, random, proof):
-    """As transformer.start says, but smaller in parts that add to a shortcut."""
+    """As attention.start says, but smaller in parts that add to a shortcut."""
     deviation = DEVIATION / SHORTCUTS**0.5 if name.endswith("out.weight") else DEVIATION
-    return transformer.start(name, size, random, proof, deviation)
+    return plain_start(name, size, random, proof, deviation)
 
 
 def flops(shape):

@@ -14,8 +14,8 @@ import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
 from trainers.contract.weights import truncated_normal, uniform
+from trainers.recipes.attention import DEVIATION, check_heads, decays
 from trainers.recipes.gpt2 import counts, synthetic_batch
-from trainers.recipes.transformer import DEVIATION, check_heads, decays
 
 __all__ = ["counts", "decays", "synthetic_batch"]
 

@@ -1,44 +1,118 @@
-"""What BERT and GPT-2 have in common: layers of attention and of feed-forward parts."""
+"""The Transformer: an encoder reads a sentence, a decoder predicts each token of its translation.
+
+At its base shape it has 60,524,544 parameters: one table embeds sources and targets, and gives the
+logits. Layer norms come before each part and behind the last layers, as in tensor2tensor and in
+FleetX's Transformer. A sample is a place for a token of a target, of which a batch has as many as
+its size says, and as many for those of sources.
+
+Sources: Vaswani et al., Attention Is All You Need (2017); tensor2tensor's transformer.py and
+common_attention.py; PaddlePaddle/models' Transformer, which FleetX runs.
+"""
 
 import numpy as np
 
-from trainers.contract.weights import truncated_normal, uniform
+from trainers.contract.recipe import AdamW, operations
+from trainers.inputs.pairs import STEP
+from trainers.recipes.attention import DEVIATION, MASKED, decays, linear, norm
+from trainers.recipes.attention import check_heads as check
+from trainers.recipes.attention import start as plain_start
 
-DEVIATION = 0.02  # of the start weights
-MASKED = -10000.0  # is added to the attention scores of what may not be attended to
+__all__ = ["MASKED", "check", "decays"]
 
+DROPOUT = 0.1  # of embeddings, attention's weights, each part's output and inside of feed-forward
+LABEL_SMOOTHING = 0.1
+NORM_EPSILON = 1e-5
+SLOWEST = 1e4
+"""The sine of the lowest frequency has this many times the period of the highest."""
 
-def check_heads(shape):
-    """Refuse heads that cannot share a model's features."""
-    hidden, heads = shape["hidden"], shape["heads"]
-    if hidden % heads:
-        raise ValueError(f"hidden is {hidden}; allowed: a multiple of the {heads} heads")
+OPTIMIZER = AdamW(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0, clip=None)
 
-
-def decays(name):
-    """Matrices decay, embeddings too; biases and layer norms do not."""
-    return name.endswith("weight") and ".norm." not in name
-
-
-def linear(name, inputs, outputs):
-    """The weights of a linear layer, [out, in] and [out]."""
-    return {name + ".weight": (outputs, inputs), name + ".bias": (outputs,)}
+SYNTHETIC = 4
+"""Synthetic sentences are padded to the longest one's length divided by this."""
 
 
-def norm(name, features):
-    """The weights of a layer norm."""
-    return {name + ".norm.weight": (features,), name + ".norm.bias": (features,)}
+def learning_rate(global_batch):
+    """The same for every batch: the paper's rates begin at less than this, and go beyond it."""
+    return 1e-4
 
 
-def start(name, size, random, proof, deviation=DEVIATION):
-    """Where a weight starts: a normal distribution cut off at twice its deviation, biases at zero.
+def weight_shapes(shape):
+    """The weights in the order in which a token passes them.
 
-    For a proof the weights are ten times as large, for with small ones the model is nearly linear,
-    and no bias is zero.
+    Linear layers are [out, in]; the rows of "qkv" are those of queries, of keys, then of values,
+    and of "kv" those of keys, then of values. "cross" attends to what the encoder has made.
     """
-    if len(size) == 2:
-        return truncated_normal(random, size, 10 * deviation if proof else deviation)
-    around = np.float32(name.endswith("weight"))  # a layer norm's weight, or a bias
-    if not proof:
-        return np.full(size, around, np.float32)
-    return around + uniform(random, size, 0.25)
+    hidden, inner = shape["hidden"], shape["intermediate"]
+    sizes = {"embeddings.word.weight": (shape["vocabulary"], hidden)}
+    for side in ("encoder", "decoder"):
+        for layer in range(shape["layers"]):
+            attention, cross, ffn = (
+                f"{side}{layer}.{part}" for part in ("attention", "cross", "ffn")
+            )
+            sizes.update(norm(attention, hidden))
+            sizes.update(linear(attention + ".qkv", hidden, 3 * hidden))
+            sizes.update(linear(attention + ".out", hidden, hidden))
+            if side == "decoder":
+                sizes.update(norm(cross, hidden))
+                sizes.update(linear(cross + ".query", hidden, hidden))
+                sizes.update(linear(cross + ".kv", hidden, 2 * hidden))
+                sizes.update(linear(cross + ".out", hidden, hidden))
+            sizes.update(norm(ffn, hidden))
+            sizes.update(linear(ffn + ".in", hidden, inner))
+            sizes.update(linear(ffn + ".out", inner, hidden))
+        sizes.update(norm(side, hidden))
+    return sizes
+
+
+def start(name, size, random, proof):
+    """As attention.start says, but by a deviation that keeps the variance of what comes in."""
+    deviation = DEVIATION if proof else size[-1] ** -0.5
+    return plain_start(name, size, random, proof, deviation)
+
+
+def positions(shape):
+    """What is added to the embedding of a token at each position: float32 [longest, hidden].
+
+    Sines of falling frequencies, then their cosines; of an odd number of features the last is 0.
+    """
+    length, hidden = shape["longest"], shape["hidden"]
+    count = hidden // 2
+    frequencies = SLOWEST ** (-np.arange(count) / max(1, count - 1))
+    angles = np.arange(length)[:, None] * frequencies
+    table = np.zeros((length, hidden), np.float32)
+    table[:, : 2 * count] = np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+    return table
+
+
+def flops(shape):
+    """Operations to train on a place of pairs as long as synthetic ones, padding included.
+
+    Of a decoder's attention to itself it is the half that a causal mask leaves.
+    """
+    hidden, length = shape["hidden"], max(1, shape["longest"] // SYNTHETIC)
+    of_layers = 12 * hidden**2 + 4 * hidden * shape["intermediate"] + 5 * length * hidden
+    return operations(shape["layers"] * of_layers + hidden * shape["vocabulary"])
+
+
+def counts(batch):
+    """The real tokens of a batch's targets, with their ends, and the places that it computes."""
+    return {"tokens": batch[4].sum(), "places": batch[4].size}
+
+
+def synthetic_batch(shape, batch_size, random):
+    """A batch that is read from nowhere; its arrays are those of trainers.inputs.pairs.
+
+    Returns:
+        The tokens of sources, and 1 where they are real; for each token of a target the one before
+        it, the token itself, and 1.0 where it is real. All are [N, L] and int64, the last one
+        float32.
+    """
+    length = max(1, min(shape["longest"] // SYNTHETIC, batch_size))
+    size = batch_size // length, length
+    tokens = random.randint(1, shape["vocabulary"], size=(2, *size))
+    lengths = random.randint(max(1, length - STEP + 1), length + 1, size=(2, size[0], 1))
+    real = np.arange(length) < lengths
+    source, following = (tokens * real).astype(np.int64)
+    target = np.zeros(size, np.int64)
+    target[:, 1:] = following[:, :-1]
+    return source, real[0].astype(np.int64), target, following, real[1].astype(np.float32)

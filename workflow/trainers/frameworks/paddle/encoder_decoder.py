@@ -1,4 +1,4 @@
-"""The Transformer for PaddlePaddle; trainers/recipes/encoder_decoder.py says what it is."""
+"""The Transformer for PaddlePaddle; trainers/recipes/transformer.py says what it is."""
 
 import paddle
 from paddle import nn
@@ -7,7 +7,7 @@ from paddle.nn import functional
 from trainers.contract.recipe import dropout_of
 from trainers.frameworks.paddle.attention import attended, heads_of
 from trainers.inputs.pairs import pair_batches  # noqa: F401 - system.yaml names it
-from trainers.recipes import encoder_decoder
+from trainers.recipes import transformer
 
 
 class EncoderDecoder(nn.Layer):
@@ -19,7 +19,7 @@ class EncoderDecoder(nn.Layer):
 
     def __init__(self, flags, layout):
         super().__init__()
-        shape, dropout = flags.shape, dropout_of(encoder_decoder, flags)
+        shape, dropout = flags.shape, dropout_of(transformer, flags)
         layers = range(shape["layers"])
         self.scale = shape["hidden"] ** 0.5
         self.word = nn.Embedding(shape["vocabulary"], shape["hidden"])
@@ -28,14 +28,14 @@ class EncoderDecoder(nn.Layer):
         self.decoder = nn.LayerList([Decoder(shape, dropout) for _ in layers])
         self.decoder_norm = _norm(shape)
         self.dropout = nn.Dropout(dropout)
-        positions = paddle.to_tensor(encoder_decoder.positions(shape))
+        positions = paddle.to_tensor(transformer.positions(shape))
         self.register_buffer("positions", positions, persistable=False)
 
     def forward(self, source, real, target, following, weights):
         length = source.shape[1]
         # Added to scores: [N, 1, 1, L], the same for all heads and all queries; [L, L].
-        mask = ((1 - real).astype("float32") * encoder_decoder.MASKED).unsqueeze([1, 2])
-        later = paddle.triu(paddle.full([length, length], encoder_decoder.MASKED), 1)
+        mask = ((1 - real).astype("float32") * transformer.MASKED).unsqueeze([1, 2])
+        later = paddle.triu(paddle.full([length, length], transformer.MASKED), 1)
         x = self.embedded(source)
         for layer in self.encoder:
             x = layer(x, mask)
@@ -121,11 +121,11 @@ class FeedForward(nn.Layer):
 def smoothed(logits, labels):
     """The cross-entropies of rows of logits with smoothed labels, of which none is made dense."""
     logits = logits.astype("float32")
-    share = encoder_decoder.LABEL_SMOOTHING
+    share = transformer.LABEL_SMOOTHING
     of_labels = functional.cross_entropy(logits, labels, reduction="none")
     of_all = paddle.logsumexp(logits, -1) - logits.mean(-1)
     return (1 - share) * of_labels.flatten() + share * of_all
 
 
 def _norm(shape):
-    return nn.LayerNorm(shape["hidden"], epsilon=encoder_decoder.NORM_EPSILON)
+    return nn.LayerNorm(shape["hidden"], epsilon=transformer.NORM_EPSILON)

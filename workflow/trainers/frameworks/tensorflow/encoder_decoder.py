@@ -1,4 +1,4 @@
-"""The Transformer for TensorFlow 2 and 1.15; recipes/encoder_decoder.py says what it is."""
+"""The Transformer for TensorFlow 2 and 1.15; recipes/transformer.py says what it is."""
 
 import itertools
 
@@ -7,7 +7,7 @@ import tensorflow as tf
 from trainers.contract.recipe import dropout_of
 from trainers.frameworks.tensorflow.attention import attended, heads_of
 from trainers.frameworks.tensorflow.layers import cross_entropies
-from trainers.recipes import encoder_decoder
+from trainers.recipes import transformer
 
 
 class EncoderDecoder:
@@ -19,8 +19,8 @@ class EncoderDecoder:
     def __init__(self, flags, layers):
         self.layers = layers
         self.shape = flags.shape
-        self.rate = dropout_of(encoder_decoder, flags)
-        self.positions = encoder_decoder.positions(flags.shape)
+        self.rate = dropout_of(transformer, flags)
+        self.positions = transformer.positions(flags.shape)
 
     def __call__(self, source, real, target, following, weights):
         layers, numbers = self.layers, itertools.count()  # of what drops out
@@ -31,9 +31,9 @@ class EncoderDecoder:
         length = tf.shape(source)[1]
         # Added to scores: [N, 1, 1, L], the same for all heads and all queries; [L, L].
         mask = tf.cast(1 - real, layers.dtype)[:, tf.newaxis, tf.newaxis, :]
-        mask *= encoder_decoder.MASKED
+        mask *= transformer.MASKED
         every = tf.ones([length, length], layers.dtype)
-        later = (every - tf.linalg.band_part(every, -1, 0)) * encoder_decoder.MASKED
+        later = (every - tf.linalg.band_part(every, -1, 0)) * transformer.MASKED
         memory = dropout(self._embedded(source, length))
         for layer in range(self.shape["layers"]):
             memory = self._attention(memory, mask, f"encoder{layer}.attention", dropout)
@@ -77,7 +77,7 @@ class EncoderDecoder:
         return x + dropout(self.layers.linear(made, name + ".out"))
 
     def _norm(self, x, name):
-        return self.layers.layer_norm(x, name, encoder_decoder.NORM_EPSILON)
+        return self.layers.layer_norm(x, name, transformer.NORM_EPSILON)
 
 
 def _length(mask):
@@ -87,6 +87,6 @@ def _length(mask):
 
 def _smoothed(logits, labels):
     """The cross-entropies of rows of logits with smoothed labels, of which none is made dense."""
-    logits, share = tf.cast(logits, tf.float32), encoder_decoder.LABEL_SMOOTHING
+    logits, share = tf.cast(logits, tf.float32), transformer.LABEL_SMOOTHING
     of_all = tf.reduce_logsumexp(logits, -1) - tf.reduce_mean(logits, -1)
     return (1 - share) * cross_entropies(logits, labels) + share * of_all

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.inputs.pairs import Pairs
-from trainers.recipes import encoder_decoder
+from trainers.recipes import transformer
 
 
 def pair_batches(flags, rank, world_size):
@@ -20,7 +20,7 @@ def pair_batches(flags, rank, world_size):
         Refused: as Pairs.
     """
     pairs = Pairs(flags.data, flags.shape, flags.batch_size, rank, world_size)
-    one = encoder_decoder.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
+    one = transformer.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
     types = tuple(tf.as_dtype(array.dtype) for array in one)
     batches = tf.data.Dataset.from_generator(
         lambda: iter(pairs), types, tuple(tf.TensorShape([None, None]) for _ in one)

@@ -1,4 +1,4 @@
-"""The Transformer for PyTorch; trainers/recipes/encoder_decoder.py says what it is."""
+"""The Transformer for PyTorch; trainers/recipes/transformer.py says what it is."""
 
 import torch
 from torch import nn
@@ -7,7 +7,7 @@ from torch.nn import functional
 from trainers.contract.recipe import dropout_of
 from trainers.frameworks.torch.attention import Attention
 from trainers.inputs.pairs import pair_batches  # noqa: F401 - system.yaml names it
-from trainers.recipes import encoder_decoder
+from trainers.recipes import transformer
 
 
 class EncoderDecoder(nn.Module):
@@ -15,14 +15,14 @@ class EncoderDecoder(nn.Module):
 
     def __init__(self, flags):
         super().__init__()
-        shape, dropout = flags.shape, dropout_of(encoder_decoder, flags)
+        shape, dropout = flags.shape, dropout_of(transformer, flags)
         self.word = nn.Embedding(shape["vocabulary"], shape["hidden"])
         self.encoder = nn.ModuleList([Encoder(shape, dropout) for _ in range(shape["layers"])])
         self.encoder_norm = _norm(shape)
         self.decoder = nn.ModuleList([Decoder(shape, dropout) for _ in range(shape["layers"])])
         self.decoder_norm = _norm(shape)
         self.dropout = nn.Dropout(dropout)
-        positions = torch.from_numpy(encoder_decoder.positions(shape))
+        positions = torch.from_numpy(transformer.positions(shape))
         self.register_buffer("positions", positions, persistent=False)
 
     def forward(self, source, real, target, following, weights):
@@ -39,7 +39,7 @@ class EncoderDecoder(nn.Module):
             logits.flatten(0, 1),
             following.flatten(),
             reduction="none",
-            label_smoothing=encoder_decoder.LABEL_SMOOTHING,
+            label_smoothing=transformer.LABEL_SMOOTHING,
         )
         return (losses * weights.flatten()).sum() / weights.sum()
 
@@ -100,4 +100,4 @@ class FeedForward(nn.Module):
 
 
 def _norm(shape):
-    return nn.LayerNorm(shape["hidden"], eps=encoder_decoder.NORM_EPSILON)
+    return nn.LayerNorm(shape["hidden"], eps=transformer.NORM_EPSILON)

@@ -1,0 +1,44 @@
+"""What recipes of text have in common: layers of attention and of feed-forward parts."""
+
+import numpy as np
+
+from trainers.contract.weights import truncated_normal, uniform
+
+DEVIATION = 0.02  # of the start weights
+MASKED = -10000.0  # is added to the attention scores of what may not be attended to
+
+
+def check_heads(shape):
+    """Refuse heads that cannot share a model's features."""
+    hidden, heads = shape["hidden"], shape["heads"]
+    if hidden % heads:
+        raise ValueError(f"hidden is {hidden}; allowed: a multiple of the {heads} heads")
+
+
+def decays(name):
+    """Matrices decay, embeddings too; biases and layer norms do not."""
+    return name.endswith("weight") and ".norm." not in name
+
+
+def linear(name, inputs, outputs):
+    """The weights of a linear layer, [out, in] and [out]."""
+    return {name + ".weight": (outputs, inputs), name + ".bias": (outputs,)}
+
+
+def norm(name, features):
+    """The weights of a layer norm."""
+    return {name + ".norm.weight": (features,), name + ".norm.bias": (features,)}
+
+
+def start(name, size, random, proof, deviation=DEVIATION):
+    """Where a weight starts: a normal distribution cut off at twice its deviation, biases at zero.
+
+    For a proof the weights are ten times as large, for with small ones the model is nearly linear,
+    and no bias is zero.
+    """
+    if len(size) == 2:
+        return truncated_normal(random, size, 10 * deviation if proof else deviation)
+    around = np.float32(name.endswith("weight"))  # a layer norm's weight, or a bias
+    if not proof:
+        return np.full(size, around, np.float32)
+    return around + uniform(random, size, 0.25)
