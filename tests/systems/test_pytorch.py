@@ -284,24 +284,29 @@ def block_means(image, blocks: int):
 
 def test_batches_are_the_same_whatever_the_number_of_threads_and_in_processes(pytorch, tfrecord):
     arguments = pytorch.flags(batch_size=5, input="tfrecord", data=str(tfrecord))
-    one, four, processes, other = pytorch.answer(f"""
-import itertools, json, torch
+    one, four, processes, other, locked = pytorch.answer(f"""
+import itertools, json
 from trainers.contract.flags import parse_flags, parse_names
-from trainers.frameworks.torch.jpegs import decoded_jpegs
+from trainers.inputs import jpegs
 from trainers.recipes import resnet50
+jpegs.PORTION = 2
+locked = []
 def read(*more, device="cpu"):
     flags = parse_flags(resnet50, [*parse_names({arguments})[1], f"--device={{device}}", *more])
+    endless = jpegs.batches(flags, 0, 1, lambda array: locked.append(array.nbytes))
     # All at once, so that memory which is filled anew too early shows.
-    batches = list(itertools.islice(decoded_jpegs(flags, 0, 1, torch.device("cpu")), 6))
+    batches = list(itertools.islice(endless, 6))
     return [[images.sum(axis=(1, 2, 3)).tolist(), labels.tolist()] for images, labels in batches]
 print(json.dumps([
     read("--seed=1", "--loader-threads=1"),
     read("--seed=1", "--loader-threads=4"),
     read("--seed=1", "--loader-threads=2", device="cuda"),
     read("--seed=2", "--loader-threads=1"),
+    locked,
 ]))""")
     assert one == four == processes
     assert one != other
+    assert set(locked) == {5 * 64 * 64 * 3}
 
 
 def test_parts_of_images_have_the_areas_and_shapes_that_are_asked_for_and_lie_anywhere(pytorch):

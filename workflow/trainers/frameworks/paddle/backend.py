@@ -33,8 +33,10 @@ class Backend(backend.Backend):
             raise backend.no_gpu("paddlepaddle sees no GPU", "paddlepaddle")
         else:
             paddle.set_device("gpu")  # the one that the launcher chose
-            search = "FLAGS_cudnn_exhaustive_search"
-            paddle.set_flags({search: settings.switched(search, True)})
+            # cuDNN's batch norms of 16-bit channels-last images, as TensorFlow 1 and 2 have them here.
+            for flag in ("cudnn_exhaustive_search", "cudnn_batchnorm_spatial_persistent"):
+                name = f"FLAGS_{flag}"
+                paddle.set_flags({name: settings.switched(name, True)})
             # Of its own Paddle takes TF32 for both.
             for switch in ("cublas_switch", "cudnn_switch"):
                 tf32 = settings.switched(switch, flags.precision == "tf32")
