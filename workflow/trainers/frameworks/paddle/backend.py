@@ -33,7 +33,7 @@ class Backend(backend.Backend):
             raise backend.no_gpu("paddlepaddle sees no GPU", "paddlepaddle")
         else:
             paddle.set_device("gpu")  # the one that the launcher chose
-            # cuDNN's batch norms of 16-bit channels-last images, as TensorFlow 1 and 2 have them here.
+            # Of 16-bit images, channels last, cuDNN has batch norms of its own.
             for flag in ("cudnn_exhaustive_search", "cudnn_batchnorm_spatial_persistent"):
                 name = f"FLAGS_{flag}"
                 paddle.set_flags({name: settings.switched(name, True)})

@@ -6,6 +6,8 @@ A model is made from the flags and Layers; it takes a batch and returns its mean
 data returns, for flags, rank and world size, a tf.data.Dataset of batches.
 """
 
+from functools import partial
+
 import tensorflow as tf
 
 from trainers.contract import backend, settings
@@ -92,6 +94,12 @@ def sum_over_ranks(numbers):
     return tf.distribute.get_replica_context().all_reduce("sum", numbers)
 
 
+def _updated(update, gradients):
+    """Update the weights; returns a tensor, as functions that XLA compiles do."""
+    with tf.control_dependencies([update(gradients)]):
+        return tf.constant(True)
+
+
 class DataParallel(backend.Step):
     """The whole model on each rank: one function takes a batch, times and counts it, and trains."""
 
@@ -117,7 +125,10 @@ class DataParallel(backend.Step):
             units = self._counter.units
             self._sums = [tf.Variable(0, trainable=False, dtype=tf.int64) for _ in units]
         if flags.compile:
-            self._gradients = tf.function(self._gradients, jit_compile=True, autograph=False)
+            compiled = partial(tf.function, jit_compile=True, autograph=False)
+            # Two of them, because ranks average gradients in between.
+            self._gradients = compiled(self._gradients)
+            self._update = compiled(partial(_updated, self._update))
 
     def _make_input(self, work):
         """A source of this rank's next batch, on its device; behind it are its counts, if any."""

@@ -43,7 +43,7 @@ class DynamicLossScale:
             The operation.
         """
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
-        updated = tf.cond(finite, lambda: update(gradients), tf.no_op)
+        updated = tf.cond(finite, lambda: tf.group(update(gradients)), tf.no_op)
         good = tf.where(finite, self._good_steps + 1, 0.0)
         grows = tf.equal(good, 2000.0)
         factor = tf.where(finite, tf.where(grows, 2.0, 1.0), 0.5)
