@@ -1,11 +1,17 @@
 """GPT-2 for PyTorch; trainers/recipes/gpt2.py says what it is."""
 
+import math
+
+import torch
 from torch import nn
 from torch.nn import functional
 
 from trainers.frameworks.torch.attention import Attention
 from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import gpt2
+
+LANES = 64
+"""Matrix units want multiples of it."""
 
 
 class Gpt(nn.Module):
@@ -23,7 +29,7 @@ class Gpt(nn.Module):
         x = self.token(tokens) + self.position.weight
         for layer in self.layers:
             x = layer(x)
-        logits = functional.linear(self.norm(x), self.token.weight)
+        logits = products(self.norm(x), self.token.weight)
         return functional.cross_entropy(logits.flatten(0, 1), following.flatten())
 
 
@@ -43,6 +49,21 @@ class Layer(nn.Module):
         x = x + self.attention(self.attention_norm(x))
         inside = functional.gelu(self.ffn_in(self.ffn_norm(x)), approximate="tanh")
         return x + self.ffn_out(inside)
+
+
+def products(x, weight):
+    """Of features [.., F] with each row of a weight [rows, F]: [.., rows], or a few more of -inf.
+
+    A GPU multiplies 16-bit rows of an odd length slowly, and torch.compile would copy all logits to
+    pad them. As a bias, -inf takes no pass of its own.
+    """
+    rows = len(weight)
+    more = -rows % LANES if torch.is_autocast_enabled() else 0  # on a GPU; a CPU gains nothing
+    if not more:
+        return functional.linear(x, weight)
+    bias = torch.zeros(rows + more, device=x.device)
+    bias[rows:] = -math.inf
+    return functional.linear(x, functional.pad(weight, (0, 0, 0, more)), bias)
 
 
 def _norm(shape):
