@@ -18,6 +18,8 @@ SHORT = 0.2
 """Seconds of a test function; those that take less are not in the file."""
 USUAL = 0.02
 """Seconds of a test of such a function."""
+NEW = 5.0
+"""Seconds of a test function outside tests/unit that is not in the file: it may be a long one."""
 WAITED_FOR = ("finished", "real_finished")
 """Fixtures that are made once for all processes: those that need them wait for that."""
 STEP = 0.05
@@ -58,10 +60,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     ]
 
     def place(item: pytest.Item) -> tuple[int, float]:
-        seconds = known.get(function_of(item.nodeid), 0.0)
+        unit = "unit" in item.path.parts
+        seconds = known.get(function_of(item.nodeid), 0.0 if unit else NEW)
         if item in first:
             return 0, 0.0
-        if "unit" in item.path.parts:
+        if unit:
             return (1 if seconds > SHORT else 3), -seconds
         return 2, -seconds
 

@@ -102,7 +102,7 @@ class SlurmCluster:
             _end(machine)
         self._machines.clear()
         if network != _network(os.getpid()):  # it had not left this machine's own network yet
-            for process in _processes_in(network):  # commands that somebody left running
+            for process in _processes_in({network}):  # commands that somebody left running
                 with suppress(psutil.NoSuchProcess):
                     process.kill()
         shutil.rmtree(self.folder / "etc", ignore_errors=True)
@@ -111,6 +111,10 @@ class SlurmCluster:
     def machines(self) -> list[subprocess.Popen]:
         """The controller and the nodes, each the process that all of it descends from."""
         return list(self._machines.values())
+
+    def processes(self, *attributes: str) -> list[psutil.Process]:
+        """All that runs on the machines, with these attributes as `info`."""
+        return _processes_in({_network(machine.pid) for machine in self.machines}, *attributes)
 
     @property
     def controller(self) -> int:
@@ -263,12 +267,12 @@ def _network(process: int) -> Path | None:
     return None
 
 
-def _processes_in(network: Path | None) -> list[psutil.Process]:
-    """The processes in a network namespace."""
+def _processes_in(networks: set[Path | None], *attributes: str) -> list[psutil.Process]:
+    """The processes in network namespaces."""
     return [
         process
-        for process in psutil.process_iter()
-        if network is not None and _network(process.pid) == network
+        for process in psutil.process_iter(attributes)
+        if _network(process.pid) in networks - {None}
     ]
 
 

@@ -1,4 +1,4 @@
-"""The test cluster, for every test that asks for it."""
+"""The test clusters, for every test that asks for one."""
 
 from collections.abc import Iterator
 
@@ -7,11 +7,14 @@ import pytest
 from tests.helpers.refusal import cannot_run
 from tests.slurm.cluster import SlurmCluster, why_not
 
+SECOND = ("test_doctor_on_nodes", "test_hosts", "test_sites_on_slurm", "test_survey_on_slurm")
+"""Half of the files, by their seconds: two processes test side by side, each on its cluster."""
+
 
 def pytest_itemcollected(item: pytest.Item) -> None:
     item.add_marker(pytest.mark.cluster)
-    # One process has the cluster.
-    item.add_marker(pytest.mark.xdist_group("cluster"))
+    group = "second-cluster" if item.path.stem in SECOND else "cluster"
+    item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")

@@ -22,7 +22,7 @@ SSHD = """\
 HostKey {folder}/host_key
 AuthorizedKeysFile {folder}/key.pub
 StrictModes no
-PidFile none
+PidFile /run/sshd/pid
 UsePAM no
 """
 SSH = """\
@@ -32,22 +32,28 @@ UserKnownHostsFile /dev/null
 """
 
 
-@pytest.fixture(scope="module")
-def remote(cluster: SlurmCluster, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The command that reaches a node: ssh, whose daemon runs on each of them."""
+@pytest.fixture(scope="session")
+def ssh(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The keys and settings of ssh and its daemon."""
     folder = tmp_path_factory.mktemp("ssh")
     for key in ("key", "host_key"):
         words = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / key)]
         subprocess.run(words, check=True)
     (folder / "sshd_config").write_text(SSHD.format(folder=folder))
     (folder / "ssh_config").write_text(SSH.format(folder=folder))
-    start = "mkdir -p /run/sshd; exec /usr/sbin/sshd -f"
+    return folder
+
+
+@pytest.fixture
+def remote(cluster: SlurmCluster, ssh: Path) -> str:
+    """The command that reaches a node: ssh, whose daemon runs on each of them."""
+    start = f"""mkdir -p /run/sshd
+kill -0 "$(cat /run/sshd/pid)" 2>/dev/null || exec /usr/sbin/sshd -f {ssh}/sshd_config"""
     for machine in cluster.machines[1:]:
         (first,) = psutil.Process(machine.pid).children()
         entered = ["nsenter", f"--target={first.pid}", "--net", "--uts", "--mount", "--pid"]
-        words = [*entered, "sh", "-c", f"{start} {folder}/sshd_config"]
-        subprocess.run(words, check=True)
-    return f"ssh -F {folder}/ssh_config"
+        subprocess.run([*entered, "sh", "-c", start], check=True)
+    return f"ssh -F {ssh}/ssh_config"
 
 
 @dataclass
@@ -102,10 +108,10 @@ def test_a_report_is_made_on_hosts_with_the_losses_of_slurms(benchmark):
 
 
 def of_host(benchmark: HostsBenchmark, word: str) -> list[psutil.Process]:
-    """The processes that `reperf.training.remote` has started, as `keep` or `start`, by age."""
+    """The processes of `reperf.training.remote` on the machines, as `keep` or `start`, by age."""
     found = [
         process
-        for process in psutil.process_iter(["cmdline", "create_time", "name"])
+        for process in benchmark.cluster.processes("cmdline", "create_time", "name")
         if word in " ".join(process.info["cmdline"] or ())
         and "reperf.training.remote" in process.info["cmdline"]
         and process.info["name"] != "ssh"
@@ -135,7 +141,7 @@ def test_whatever_is_ended_nothing_is_left_on_any_host(benchmark, ended):
         chain = [psutil.Process(caller.pid), *psutil.Process(caller.pid).children()]
         starts, keepers = of_host(benchmark, "start"), of_host(benchmark, "keep")
         far = [keeper for keeper in keepers if keeper.name() and "node1" in host_of(keeper)]
-        sshs = [p for p in psutil.process_iter(["name"]) if p.info["name"] == "ssh"]
+        sshs = [p for p in benchmark.cluster.processes("name") if p.info["name"] == "ssh"]
         assert (len(chain), len(far)) == (2, 2)
         lost = {
             "the caller": chain[:1],

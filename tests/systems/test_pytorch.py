@@ -327,7 +327,7 @@ print(json.dumps([jpegs._random_part(375, 500, one) for one in drawn]))""")
     assert np.log(shape).mean() == pytest.approx(0, abs=0.05)  # wide ones fit more often
 
 
-@pytest.mark.parametrize("accumulation", [1, 2])
+@pytest.mark.parametrize("accumulation", [pytest.param(1, marks=pytest.mark.weekly), 2])
 def test_each_rank_is_timed_by_itself_and_the_losses_stay_the_same(pytorch, tmp_path, accumulation):
     program = tmp_path / "program.py"
     program.write_text("""

@@ -260,7 +260,7 @@ def test_a_rank_that_hangs_ends_a_run_on_records_at_its_time_limit(system, train
     assert [one.rank for one in record.last_heard] == [0, 1]
 
 
-@each(backend, weekly=lambda system: system not in LAUNCHED)
+@each(backend, weekly=lambda system: system != "pytorch")
 def test_a_batch_that_memory_cannot_hold_is_said_to_be_so(system, trainer_of):
     batch_size = TOO_MANY_FOR.get(system, TOO_MANY)
     with limited_memory(6):

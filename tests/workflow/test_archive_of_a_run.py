@@ -11,7 +11,9 @@ from reperf.tables import read_measurements
 from tests.helpers.small_benchmark import Benchmark
 
 
-@pytest.mark.parametrize("suite", ["small", "small-synthetic"])
+@pytest.mark.parametrize(
+    "suite", ["small", pytest.param("small-synthetic", marks=pytest.mark.weekly)]
+)
 def test_an_archive_alone_gives_the_same_tables_and_figures(
     suite: str, finished_benchmark: Benchmark, tmp_path: Path
 ):
@@ -53,6 +55,7 @@ def test_the_same_runs_are_archived_to_the_same_bytes(finished_benchmark: Benchm
     assert file.read_bytes() == first
 
 
+@pytest.mark.long
 def test_the_report_names_its_archives_and_another_report_keeps_them(
     finished_benchmark: Benchmark,
 ):

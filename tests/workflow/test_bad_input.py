@@ -83,8 +83,9 @@ def test_a_report_for_a_cluster_is_not_run_on_this_machine(benchmark: Benchmark)
 
 @pytest.mark.image
 def test_an_image_that_is_none_is_told_before_another_system_trains(
-    benchmark: Benchmark, podman_settings: None
+    begun_benchmark: Benchmark, podman_settings: None
 ):
+    benchmark = begun_benchmark
     image = benchmark.folder / "image"
     image.mkdir()
     benchmark.configure(

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 import pandas as pd
+import pytest
 
 from tests.helpers.small_benchmark import TOY, Benchmark
 from tests.helpers.small_image import NUMPY
@@ -19,6 +20,7 @@ def configure(benchmark: Benchmark, *entries: dict, **changes: object) -> None:
     benchmark.configure(suites=[suite], **changes)
 
 
+@pytest.mark.long
 def test_two_builds_stand_in_one_report_and_one_that_changes_is_trained_again_or_refused(
     begun_benchmark: Benchmark, older: Path
 ):

@@ -114,6 +114,7 @@ BAD_ENDS = {
 """Suite -> its toy's shape, the status of its cell, and how the reason begins."""
 
 
+@pytest.mark.timeout(300)
 def test_bad_ends_are_named_and_the_others_go_on(benchmark: Benchmark):
     suite = ONE_RUN[0] | {"topologies": ["1n2g"]}
     suites = [suite | {"name": name, "shape": shape} for name, (shape, *_) in BAD_ENDS.items()]

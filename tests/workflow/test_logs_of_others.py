@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.helpers.small_benchmark import TOY, Benchmark
+from tests.helpers.small_benchmark import TOY, Benchmark, new_benchmark
 from tests.helpers.step_logs import event, step, step_log
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -36,28 +36,84 @@ def benchmark(begun_benchmark: Benchmark) -> Benchmark:
     return begun_benchmark
 
 
-@pytest.fixture
-def theirs(benchmark: Benchmark) -> Benchmark:
-    """A report that runs nothing."""
-    dlperf_archive(benchmark.folder / "logs-of-oneflow.zip")
-    suite = {
-        "name": "theirs",
-        "workload": "resnet50",
-        "precision": "fp32",
-        "from": {"path": "logs-of-oneflow.zip", "window": {"warmup": 20, "measured": 100}},
+SUITE = {"workload": "resnet50", "precision": "fp32"}
+WINDOW = {"warmup": 20, "measured": 100}
+ODD = ("run_12:30:01.log", "a b.log", "$HOME'.log", "*.log", "\u00e9.log")
+HOSTILE = {
+    "no-time": [step(20, 0, 16), step(120, 5e-324, 16)],
+    "huge-batch": [event("global_batch_size", 10**30), step(20, 0, 16), step(120, 9, 16)],
+    "huge-fact": [event("world_size", 10**18), step(20, 0, 16), step(120, 9, 16)],
+    "beginnings": ['"tracked_stats" ' + ":::MLLOG {" * 100_000],
+}
+
+
+def of_one_report(test):
+    """A test of what one report came to, which one process makes."""
+    return pytest.mark.long(pytest.mark.xdist_group("theirs")(test))
+
+
+@pytest.fixture(scope="module")
+def theirs(tmp_path_factory, environments: Path, begun: Path) -> Benchmark:
+    """A report that runs nothing: of an archive, of odd names, of hostile logs and of no log."""
+    folder = tmp_path_factory.mktemp("theirs") / "benchmark"
+    benchmark = new_benchmark(folder, environments)
+    benchmark.take_over(begun)
+    dlperf_archive(folder / "logs-of-oneflow.zip")
+    for logs in ("2n8g", "hostile/1n2g", "nothing"):
+        (folder / logs).mkdir(parents=True)
+    for repeat, name in enumerate(ODD):
+        log = RESNET50.replace(STOP, f"{float(STOP) + repeat / 4:.7f}")
+        (folder / "2n8g" / name).write_text(log)
+    stop = event("run_stop", None, metadata={"status": "success"})
+    for name, lines in HOSTILE.items():
+        log = "\n".join([*step_log()[:5], *lines, stop, ""])
+        (folder / f"hostile/1n2g/{name}.log").write_text(log)
+    (folder / "hostile/1n2g/good.log").write_text("\n".join(step_log()))
+    (folder / "nothing/a.log").write_text("nothing\n")
+    sources = {
+        "archived": {"path": "logs-of-oneflow.zip", "window": WINDOW},
+        "odd": {"path": "2n8g", "window": WINDOW},
+        "hostile": {"path": "hostile", "window": WINDOW, "variant": "$\\frac{$ <b>"},
+        "nothing": "nothing",
     }
-    benchmark.configure(suites=[suite])
+    sizes = {"odd": {"batch_size": 128}, "hostile": {"batch_size": 8}}
+    benchmark.configure(
+        suites=[
+            SUITE | {"name": name, "from": source} | sizes.get(name, {})
+            for name, source in sources.items()
+        ]
+    )
     answer = benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
+    assert "Traceback" not in answer.stdout
+    for name in sources:
+        verified = benchmark.call("reperf", "archive", "verify", f"archive/{name}.zip")
+        assert verified.returncode == 0, verified.stdout
     return benchmark
 
 
-@pytest.mark.long
+def table(theirs: Benchmark, suite: str, name: str) -> pd.DataFrame:
+    return pd.read_csv(theirs.folder / f"results/suites/{suite}/{name}.csv")
+
+
+def rebuilt(theirs: Benchmark, suite: str, folder: Path) -> Path:
+    """A suite's archive rebuilt, which gives the same tables."""
+    answer = theirs.call(
+        "reperf", "archive", "rebuild", f"archive/{suite}.zip", "--to", str(folder)
+    )
+    assert answer.returncode == 0, answer.stdout
+    for name in ("measurements", "summary"):
+        file = f"results/suites/{suite}/{name}.csv"
+        assert (folder / file).read_bytes() == (theirs.folder / file).read_bytes()
+    return folder
+
+
+@of_one_report
 def test_an_archive_of_logs_becomes_a_report_and_again_when_it_has_changed(
     theirs: Benchmark, tmp_path: Path
 ):
     folder = theirs.folder
-    cells = pd.read_csv(folder / "results/summary.csv").set_index("topology")
+    cells = table(theirs, "archived", "summary").set_index("topology")
     assert list(cells["system"]) == ["oneflow", "oneflow"]
     assert set(cells["source"]) == {"logs-of-oneflow.zip"}
     two = cells.loc["2n8g"]
@@ -66,21 +122,13 @@ def test_an_archive_of_logs_becomes_a_report_and_again_when_it_has_changed(
     assert round(two["throughput_min"], 2) == 5915.65
     assert (two["speedup"], two["efficiency"]) == (16.0, 1.0)
     for kind in ("throughput", "speedup"):
-        assert (folder / f"figures/theirs-{kind}.svg").stat().st_size > 0
-    markdown = (folder / "results/report.md").read_text()
-    assert "logs-of-oneflow.zip" in markdown
+        assert (folder / f"figures/archived-{kind}.svg").stat().st_size > 0
+    assert "logs-of-oneflow.zip" in (folder / "results/report.md").read_text()
     assert not (folder / "results/runs").exists()
-    assert theirs.planned() == {}
-
-    rebuilt = tmp_path / "rebuilt"
-    archive = folder / "archive/theirs.zip"
-    answer = theirs.call("reperf", "archive", "rebuild", str(archive), "--to", str(rebuilt))
-    assert answer.returncode == 0, answer.stdout
-    for table in ("measurements", "summary"):
-        name = f"results/suites/theirs/{table}.csv"
-        assert (rebuilt / name).read_bytes() == (folder / name).read_bytes()
+    rebuilt(theirs, "archived", tmp_path / "rebuilt")
 
     # Logs that have changed are measured again.
+    assert theirs.planned() == {}
     with zipfile.ZipFile(folder / "logs-of-oneflow.zip", "a") as members:
         members.writestr("oneflow/2n8g/r50_b128_fp32_5.log", RESNET50)
     planned = theirs.planned()
@@ -88,6 +136,29 @@ def test_an_archive_of_logs_becomes_a_report_and_again_when_it_has_changed(
     assert "train" not in planned
 
 
+@of_one_report
+def test_logs_called_by_the_time_of_day_are_archived_and_rebuilt(theirs: Benchmark, tmp_path: Path):
+    measured = table(theirs, "odd", "measurements")
+    assert set(measured["log"]) == {f"2n8g/{name}" for name in ODD}
+    assert set(measured["status"]) == {"ok"}
+    there = rebuilt(theirs, "odd", tmp_path / "rebuilt") / "from/2n8g"
+    assert {path.name for path in there.iterdir()} == set(ODD)
+
+
+@of_one_report
+def test_hostile_logs_are_refused_and_the_report_is_written(theirs: Benchmark):
+    statuses = table(theirs, "hostile", "measurements")["status"]
+    assert statuses.value_counts().to_dict() == {"refused": len(HOSTILE), "ok": 1}
+    assert (theirs.folder / "results/report.html").exists()
+
+
+@of_one_report
+def test_a_suite_whose_logs_are_all_refused_has_a_report(theirs: Benchmark):
+    assert set(table(theirs, "nothing", "measurements")["status"]) == {"refused"}
+    assert "no known format" in (theirs.folder / "results/report.md").read_text()
+
+
+@pytest.mark.long
 def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark):
     folder = finished_benchmark.folder
     runs = folder / "results/runs/small/stand-in"
@@ -106,83 +177,9 @@ def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark
     assert all("counted already, as results/runs/small/" in one for one in theirs["reason"])
 
 
-@pytest.mark.long
-def test_hostile_logs_are_refused_and_the_report_is_written(benchmark: Benchmark):
-    hostile = benchmark.folder / "hostile" / "1n2g"
-    hostile.mkdir(parents=True)
-    logs = {
-        "no-time": [step(20, 0, 16), step(120, 5e-324, 16)],
-        "huge-batch": [event("global_batch_size", 10**30), step(20, 0, 16), step(120, 9, 16)],
-        "huge-fact": [event("world_size", 10**18), step(20, 0, 16), step(120, 9, 16)],
-        "beginnings": ['"tracked_stats" ' + ":::MLLOG {" * 100_000],
-    }
-    stop = event("run_stop", None, metadata={"status": "success"})
-    for name, lines in logs.items():
-        (hostile / f"{name}.log").write_text("\n".join([*step_log()[:5], *lines, stop, ""]))
-    (hostile / "good.log").write_text("\n".join(step_log()))
-    source = {
-        "path": "hostile",
-        "variant": "$\\frac{$ <b>",
-        "window": {"warmup": 20, "measured": 100},
-    }
-    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "batch_size": 8}
-    benchmark.configure(suites=[suite | {"from": source}])
-    answer = benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
-    assert "Traceback" not in answer.stdout
-    runs = pd.read_csv(benchmark.folder / "results/measurements.csv").set_index("log")
-    assert runs["status"].value_counts().to_dict() == {"refused": 4, "ok": 1}
-    assert (benchmark.folder / "results/report.html").exists()
-    verified = benchmark.call("reperf", "archive", "verify", "archive/theirs.zip")
-    assert verified.returncode == 0, verified.stdout
-
-
-@pytest.mark.long
-def test_a_suite_whose_logs_are_all_refused_has_a_report(benchmark: Benchmark):
-    folder = benchmark.folder / "theirs"
-    folder.mkdir()
-    (folder / "a.log").write_text("nothing\n")
-    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": "theirs"}
-    benchmark.configure(suites=[suite])
-    answer = benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
-    assert "no known format" in (benchmark.folder / "results/report.md").read_text()
-    verified = benchmark.call("reperf", "archive", "verify", "archive/theirs.zip")
-    assert verified.returncode == 0, verified.stdout
-
-
 def test_logs_that_are_not_there_are_one_line(benchmark: Benchmark):
-    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "from": "nowhere.zip"}
-    benchmark.configure(suites=[suite])
+    benchmark.configure(suites=[SUITE | {"name": "theirs", "from": "nowhere.zip"}])
     answer = benchmark.snakemake("--dry-run")
     assert answer.returncode != 0
     assert "config.yaml: suite theirs: from: nowhere.zip is not there; allowed: " in answer.stdout
     assert "Traceback" not in answer.stdout
-
-
-@pytest.mark.long
-def test_logs_called_by_the_time_of_day_are_archived_verified_and_rebuilt(
-    benchmark: Benchmark, tmp_path: Path
-):
-    folder = benchmark.folder / "2n8g"
-    folder.mkdir()
-    odd = ("run_12:30:01.log", "a b.log", "$HOME'.log", "*.log", "\u00e9.log")
-    for repeat, name in enumerate(odd):
-        (folder / name).write_text(RESNET50.replace(STOP, f"{float(STOP) + repeat / 4:.7f}"))
-    suite = {"name": "theirs", "workload": "resnet50", "precision": "fp32", "batch_size": 128}
-    window = {"warmup": 20, "measured": 100}
-    benchmark.configure(suites=[suite | {"from": {"path": "2n8g", "window": window}}])
-    answer = benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
-    measured = pd.read_csv(benchmark.folder / "results/measurements.csv")
-    assert set(measured["log"]) == {f"2n8g/{name}" for name in odd}
-    assert set(measured["status"]) == {"ok"}
-
-    archive, rebuilt = "archive/theirs.zip", tmp_path / "rebuilt"
-    answer = benchmark.call("reperf", "archive", "verify", archive)
-    assert answer.returncode == 0, answer.stdout
-    answer = benchmark.call("reperf", "archive", "rebuild", archive, "--to", str(rebuilt))
-    assert answer.returncode == 0, answer.stdout
-    assert {path.name for path in (rebuilt / "from/2n8g").iterdir()} == set(odd)
-    table = "results/suites/theirs/measurements.csv"
-    assert (rebuilt / table).read_bytes() == (benchmark.folder / table).read_bytes()

@@ -176,26 +176,27 @@ def upgrade_a_package(environment: Path) -> None:
     metadata.write_text(re.sub(r"(?m)^Version: .*", "Version: 99", text))
 
 
+SPOILT = {
+    "has other packages than when it was built: idna 99 for ": upgrade_a_package,
+    "its Python /nowhere/python is gone; once ": take_its_python_away,
+    "not built; snakemake --force ": cut_its_record,
+}
+"""What is said of an environment -> what has become of it."""
+
+
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("spoil", "said"),
-    [
-        (upgrade_a_package, "has other packages than when it was built: idna 99 for "),
-        (take_its_python_away, "its Python /nowhere/python is gone; once "),
-        (cut_its_record, "not built; snakemake --force "),
-    ],
-)
-def test_an_environment_that_is_spoilt_trains_nothing_and_says_what_to_do(place, spoil, said):
+def test_an_environment_that_is_spoilt_trains_nothing_and_says_what_to_do(place):
     place.measure()
-    before = place.records()
-    spoil(place.built())
-    place.train(repeats=2)
-    answer = place.snakemake(MEASURED, "--retries", "0")
-    assert answer.returncode == 1
-    assert f".envs/{place.built().name}: {said}" in answer.stdout
-    (place.built() / "environment.json").unlink()
-    place.measure()
-    assert before.items() <= place.records().items()
+    for repeats, (said, spoil) in enumerate(SPOILT.items(), start=2):
+        before = place.records()
+        spoil(place.built())
+        place.train(repeats)
+        answer = place.snakemake(MEASURED, "--retries", "0")
+        assert answer.returncode == 1
+        assert f".envs/{place.built().name}: {said}" in answer.stdout
+        (place.built() / "environment.json").unlink()
+        place.measure()
+        assert before.items() < place.records().items()
 
 
 @pytest.mark.long
@@ -322,7 +323,9 @@ class TestMake:
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
     @pytest.mark.long
-    def test_a_checkout_that_has_moved_gets_its_python_anew(self, checkout, tmp_path):
+    def test_a_checkout_that_has_moved_or_whose_python_is_gone_gets_it_anew(
+        self, checkout, tmp_path
+    ):
         self.make(checkout, ".venv/reperf-installed")
         assert self.library_of(checkout) == str(checkout / "workflow/reperf/__init__.py")
         assert "up to date" in self.make(checkout, ".venv/reperf-installed")
@@ -333,15 +336,11 @@ class TestMake:
         )
         assert self.library_of(moved) == str(moved / "workflow/reperf/__init__.py")
         assert "up to date" in self.make(moved, ".venv/reperf-installed")
-
-    @pytest.mark.long
-    def test_a_checkout_whose_python_is_gone_gets_it_anew(self, checkout):
-        self.make(checkout, ".venv/reperf-installed")
-        for python in (checkout / ".venv/bin").glob("python*"):
+        for python in (moved / ".venv/bin").glob("python*"):
             python.unlink()
             python.symlink_to("/nowhere/python")
-        self.make(checkout, ".venv/reperf-installed")
-        assert self.library_of(checkout) == str(checkout / "workflow/reperf/__init__.py")
+        self.make(moved, ".venv/reperf-installed")
+        assert self.library_of(moved) == str(moved / "workflow/reperf/__init__.py")
 
     def test_a_folder_that_cannot_work_is_refused_in_one_line(self, tmp_path):
         folder = tmp_path / "a:b"

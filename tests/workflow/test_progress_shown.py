@@ -131,6 +131,7 @@ def test_quiet_says_nothing_of_what_goes_well(benchmark: Benchmark):
     assert "Reason: " in full_log(benchmark)
 
 
+@pytest.mark.long
 def test_on_a_terminal_the_runs_are_lines_above_a_display_that_goes_away(
     begun_benchmark: Benchmark,
 ):

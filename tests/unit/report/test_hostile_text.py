@@ -107,7 +107,7 @@ def harmless(few) -> tuple[list, list]:
     return structure(pages_with(few, "x"))
 
 
-@settings(max_examples=15, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, suppress_health_check=list(HealthCheck))
 @given(text=TEXT.filter(str.strip))
 @example(text="a\n| forged | row |\n\n# heading\n")
 @example(text="\x1b]8;;http://x\x07<img src=x onerror=alert(1)>\u202e")
