@@ -373,7 +373,7 @@ def test_evaluations_are_measured_by_what_their_benchmark_calls_an_epoch(head, e
         for n in range(1, 20):
             at, done = 556_000 * n, each * n + off
             lines.append(event("eval_start", ms=at, epoch_num=done))
-            lines.append(event("eval_accuracy", 2.7, at + 66_000, epoch_num=done))
+            lines.append(event("eval_accuracy", 2.7, at + 60_000, epoch_num=done))
             lines.append(event("eval_stop", ms=at + 66_000, epoch_num=done))
         return measure_one([*lines, STOP], widest=True)
 

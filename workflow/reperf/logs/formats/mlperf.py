@@ -67,7 +67,8 @@ class _Log:
         self.ranks: dict[tuple[int, ...], Any] = {}
         """What a kind remembers of each rank; forgotten where a run begins."""
         self.stops: dict[tuple[int, ...], tuple[int, float]] = {}
-        """The step and the time at which the block of each rank stopped; forgotten likewise."""
+        """The step and the time at which each rank's block stopped, or 0 and when its accuracy was known;
+        forgotten likewise."""
         self.rates: list[float] = []
         self.has_losses = False
 
@@ -168,11 +169,16 @@ def _steps_of_blocks(log: _Log, event: _Event, step: int) -> Counted | None:
 def _evaluations(log: _Log, event: _Event) -> Counted | None:
     samples, step = event.metadata.get("epoch_num"), event.metadata.get("step_num")
     if event.key == "eval_stop" and (trained := log.batches(samples)) is not None:
-        return trained, None
+        _, known = log.stops.pop(event.rank, (0, event.time))
+        return trained, None, max(0.0, event.time - known)  # up to the accuracy, others count it
     if event.key == "eval_start":
         counts = is_whole(samples) and is_whole(step) and samples == step * log.batch > 0
         log.ranks[event.rank] = (samples, step) if counts else None
-    elif event.key == "eval_accuracy" and (begun := log.ranks.pop(event.rank, None)):
+    elif event.key == "eval_accuracy":
+        log.stops[event.rank] = 0, event.time
+        begun = log.ranks.pop(event.rank, None)
+        if begun is None:
+            return None
         return (begun[1], None) if samples == begun[0] else None
     return None
 
