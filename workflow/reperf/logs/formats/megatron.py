@@ -186,23 +186,57 @@ _MIXED = (
 )
 
 
-def _with_tokens_after(log_format: Format) -> Read:
-    waiting: defaultdict[tuple[int, ...], list[Record]] = defaultdict(list)
+class _Gathered:
+    """What the lines of a step say in turn, and the step before it."""
+
+    def __init__(self) -> None:
+        self.step: Record | None = None
+        self.before: Record | None = None
+        self.said: dict[str, bytes] = {}
+
+    def begin(self, step: Record | None) -> None:
+        """Take the line that names a step."""
+        if step and self.step:
+            step = step._replace(fault=step.fault or _MIXED.format(self.step.iteration))
+        self.step, self.said = step, {}
+
+    def record(self) -> Record | None:
+        """The step, when all was said. With paces, it has a time if the step before it is known.
+
+        Where every step is printed, several may be stamped at once: each tells its own time. Of others
+        the stamp is that of the step's end, unless several are gathered.
+        """
+        step, before = self.step, self.before
+        assert step
+        self.before, self.step = step, None
+        tokens = self.said["tokens"].replace(b",", b"")  # from 10^9 on, four digits and a letter
+        step = step._replace(counts=(("tokens", float(tokens)),) if tokens.isdigit() else ())
+        if "paces" not in self.said:
+            return step
+        if before is None or not (pace := float(self.said["paces"])):
+            return None
+        steps, seconds = step.iteration - before.iteration, (step.time or 0) - (before.time or 0)
+        if steps == 1:
+            finest = tick(self.said["paces"].decode())
+            return step._replace(time=None, duration=1 / pace, tick=finest / pace**2)
+        if steps > 1 and seconds * pace < steps / 2:
+            fault = f"step {step.iteration} is stamped together with others"
+            step = step._replace(fault=step.fault or fault)
+        return step
+
+
+def _with_metrics_after(log_format: Format) -> Read:
+    ranks: defaultdict[tuple[int, ...], _Gathered] = defaultdict(_Gathered)
+    names = {"paces", "tokens"} & {*log_format.line.groupindex}
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        if match["tokens"] is None:
-            record = read_groups(log_format, match, rank)
-            if record is not None:
-                waiting[rank] = [*waiting[rank][-1:], record]
-            return None
-        if not waiting[rank]:
-            return None
-        *lost, record = waiting.pop(rank)
-        fault = record.fault
-        if lost:
-            fault = fault or _MIXED.format(lost[-1].iteration)
-        tokens = int(match["tokens"].replace(b",", b""))
-        return record._replace(fault=fault, counts=(("tokens", tokens),))
+        found = ranks[rank]
+        if match["iteration"]:
+            found.begin(read_groups(log_format, match, rank))
+        elif found.step:
+            found.said |= {name: value for name in names if (value := match[name])}
+            return found.record() if len(found.said) == len(names) else None
+        return None
 
     return read
 
@@ -213,7 +247,7 @@ OLMO = Format(
     signs=(b"olmo.train:",),
     pattern=r"\b{DATE}\]?\s[^\r\n]{0,120}?\bolmo\.train:\d{1,6}\b[^\r\n]{0,60}?\[step={ITERATION}/{TOTAL}[\],]"
     r"|\bthroughput/total_tokens={TOKENS}{END}",
-    remembering=_with_tokens_after,
+    remembering=_with_metrics_after,
     evaluates=rb"\bRunning evaluation for '|\[eval_step=\d",
     prints=Prints.STEPS,
 )
@@ -229,52 +263,6 @@ batch in sequences no line says.
 Source: github.com/allenai/OLMo, olmo/train.py; lines as in its issue 692 and in public notes of a
 training on two nodes.
 """
-
-
-class _Gathered:
-    """What the lines of a step say in turn, and the step before it."""
-
-    def __init__(self) -> None:
-        self.step: Record | None = None
-        self.before: Record | None = None
-        self.said: dict[str, bytes] = {}
-
-    def record(self) -> Record | None:
-        """The step with its time, if the step before it is known.
-
-        Where every step is printed, several may be stamped at once: each tells its own time. Of others
-        the stamp is that of the step's end, unless several are gathered.
-        """
-        step, before = self.step, self.before
-        if step is None or before is None or not (pace := float(self.said["paces"])):
-            return None
-        steps, fault = step.iteration - before.iteration, step.fault
-        seconds = (step.time or 0.0) - (before.time or 0.0)
-        if steps == 1:
-            finest = tick(self.said["paces"].decode())
-            step = step._replace(time=None, duration=1 / pace, tick=finest / pace**2)
-        elif steps > 1 and seconds * pace < steps / 2:
-            fault = fault or f"step {step.iteration} is stamped together with others"
-        tokens = self.said["tokens"].replace(b",", b"")  # from 10^9 on, four digits and a letter
-        counts = (("tokens", float(tokens)),) if tokens.isdigit() else ()
-        return step._replace(fault=fault, counts=counts)
-
-
-def _with_metrics_after(log_format: Format) -> Read:
-    ranks: defaultdict[tuple[int, ...], _Gathered] = defaultdict(_Gathered)
-
-    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        found = ranks[rank]
-        if match["iteration"]:
-            step = read_groups(log_format, match, rank)
-            if step and found.step and len(found.said) < 2:
-                step = step._replace(fault=step.fault or _MIXED.format(found.step.iteration))
-            found.before, found.step, found.said = found.step, step, {}
-            return None
-        found.said |= {name: value for name in ("paces", "tokens") if (value := match[name])}
-        return found.record() if len(found.said) == 2 else None
-
-    return read
 
 
 OLMO_CORE = Format(
