@@ -88,6 +88,7 @@ MEASURED = [
         Log("modded-nanogpt-validations", (125, 1000), 87.5, 64, (("global_batch", 64),), edits)
         for edits in ((), ((r"(val_loss:4\.8) ", r"\1 val_avg_loss:4.8 val_ema_loss:4.9 "),))
     ),
+    Log("parameter-golf", (500, 2500), 197.504, 384, world=8),
     Log("ngc-pytorch-transformerxl", (20, 120), 50, 32, tokens=100 * 6144),
     # Every fiftieth step tells the time; the batch is divided by the accumulation only later.
     Log("ngc-pytorch-squad", (51, 151), 60, 128),
@@ -329,3 +330,30 @@ def test_what_lightning_draws_behind_a_validation_of_an_epoch_is_no_training_of_
 def test_lines_that_tell_no_time_are_known_and_refused(name, line):
     measured = measure_one([line], facts=(("global_batch", 32),))
     assert (measured.format, measured.reason) == (name, formats()[name].untimed)
+
+
+@pytest.mark.parametrize(
+    ("printed", "stamped", "seconds", "reason"),
+    [
+        (5, 5, 50, ""),
+        # Five steps are stamped at once, and each tells its own time.
+        (1, 5, 50, ""),
+        (5, 20, None, "step 10 is stamped together with others"),
+        (1, 5, None, "the tokens of step 40 do not follow its line"),
+    ],
+)
+def test_olmo_core_is_timed_by_stamps_or_where_these_are_of_several_steps_by_each(
+    printed, stamped, seconds, reason
+):
+    lines = []
+    for step in range(printed, 201, printed):
+        second = -(-step // stamped) * stamped // 2
+        at = f"2026-08-08 12:{second // 60:02}:{second % 60:02}.000"
+        lines += [f"{at}\th:0\tolmo_core.x:7\tINFO\t[step={step}/200,epoch=1,eta=1h]"]
+        lines += ["    throughput/device/BPS=2.000"] * (step != 40 or "tokens" not in reason)
+        lines += [f"    throughput/total tokens={step * 4096:,d}"]
+    facts = (("global_batch", 4), ("accumulation", 1))
+    found = measure_one(lines, ends=(20, 120), facts=facts, unit="tokens")
+    assert found.reason.startswith(reason)
+    assert (found.format, found.seconds) == ("olmo-core", seconds)
+    assert found.samples == (4096 * 100 if seconds else None)

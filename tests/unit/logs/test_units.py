@@ -92,6 +92,8 @@ SAY_TOKENS = {
     "nanotron",
     "ngc-pytorch-transformerxl",
     "olmo",
+    "olmo-core",
+    "parameter-golf",
     "torchtitan",
 }
 

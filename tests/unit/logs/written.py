@@ -194,6 +194,8 @@ _STYLES = (
     Style("nanotron", facts=(), step=SLOW_STEP),
     Style("levanter", facts=(*BATCH_AND_TOPOLOGY, ("accumulation", 1)), step=SLOW_STEP),
     Style("olmo", facts=(*BATCH_AND_TOPOLOGY, ("accumulation", 1))),
+    Style("olmo-core", every=5, first=5, facts=(*BATCH_AND_TOPOLOGY, ("accumulation", 1))),
+    Style("parameter-golf", facts=(), says_batch=True),
 )
 STYLES = {style.name: style for style in _STYLES}
 STYLES["fleetx-bert"] = STYLES["paddle1-bert"]

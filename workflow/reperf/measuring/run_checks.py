@@ -29,7 +29,7 @@ from reperf.measuring.intervals import (
     trains_meanwhile,
     uncertainty,
 )
-from reperf.measuring.step_size import TOLERANCE
+from reperf.measuring.step_size import DENIED, TOLERANCE
 
 BETWEEN_CLOCKS = 0.05
 """Seconds that may pass between the readings of two clocks for one line, as on a busy machine."""
@@ -37,9 +37,8 @@ OFF_PACE = 1.5
 """How many times as long an iteration of a window may take as most of its lines print, or as short:
 what they print is a mean of a few iterations."""
 FEWEST_PACES = 3
-LONG, DENIED = 20.0, 2.0
-"""How many times as long as the median an interval may be; and where its own line prints a speed
-that would train as many times as much in it."""
+LONG = 20.0
+"""How many times as long as the median an interval may be; with a speed in its line, DENIED."""
 FEWEST_STEPS = 4
 """Intervals of a window, of which a median is one."""
 BETWEEN_MACHINES = 1.0

@@ -5,6 +5,7 @@ printed speeds say which.
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from fractions import Fraction
 from math import ceil, fsum, inf, isclose, prod
 from statistics import median
@@ -20,6 +21,8 @@ TOLERANCE = 0.05
 """How far the printed speed may be from batch x world / step time."""
 NEARER = 3.0
 """How many times as near as any other size the one must be that the printed speeds mean."""
+DENIED = 2.0
+"""How many times as long an interval may be as the speed that its own line prints says."""
 _SAME = {"rel_tol": COARSEST}
 """How near two sizes are between which it does not matter which is meant."""
 
@@ -110,6 +113,13 @@ def cut_short(steps: Sequence[Interval], log_format: Format) -> Interval | None:
     return timed[-1] if is_short else None
 
 
+def denied(steps: Sequence[Interval]) -> list[Interval]:
+    """The intervals of which training stood still for half or more, by their own speeds."""
+    timed = [step for step in steps if step.rate]
+    usual = median(map(_trained, timed)) if timed else 0.0
+    return [step for step in timed if _trained(step) > DENIED * usual]
+
+
 def _trained(step: Interval) -> float:
     """What an interval trained for each step, by its speed."""
     return step.seconds * (step.rate or 0.0) / (step.stop - step.start)
@@ -143,10 +153,12 @@ def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterati
         iterations: the warm-up in batches.
     """
     batch, batches = facts.get("global_batch"), facts.get("accumulation") or 1
-    try:
-        step = step_samples(steps, log_format, facts)
-    except Refused:  # the least that it may be: no warm-up is too short
-        step = min(_step_sizes(steps, log_format, facts).values(), default=None)
+    paused = denied(steps)
+    step = min(_step_sizes(steps, log_format, facts).values(), default=None)
+    for part in (steps, [step for step in steps if step not in paused]):
+        with suppress(Refused):  # else the least that it may be: no warm-up is too short
+            step = step_samples(part, log_format, facts)
+            break
     if not step or not batch:
         return iterations
     return ceil(iterations * batch / (batches * step))
@@ -166,8 +178,9 @@ def _step_sizes(
     batch = facts.get("global_batch")
     if "epoch_batches" in sizes and (epoch := sizes.get("epoch_samples")) and batch:
         sizes["epoch_batches"] = ceil(epoch / batch) * batch
+        sizes["whole batches"] = epoch // batch * batch or None
     if sizes.get("epoch_trained"):
-        sizes |= dict.fromkeys(_EPOCHS[1:])
+        sizes |= dict.fromkeys((*_EPOCHS[1:], "whole batches"))
     return {fact: size for fact, size in sizes.items() if size is not None}
 
 

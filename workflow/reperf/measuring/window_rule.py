@@ -38,7 +38,7 @@ from reperf.measuring.run_checks import (
     check_order,
     check_times,
 )
-from reperf.measuring.step_size import cut_short, step_samples, warm_up
+from reperf.measuring.step_size import cut_short, denied, step_samples, warm_up
 
 SLOWEST, FASTEST = 1e-9, 1e15
 """The range of throughputs, in samples per second, outside which none is believed."""
@@ -228,7 +228,8 @@ def widest(
     """Measure a run in the widest window that the rule allows after the warm-up.
 
     Evaluations that are left out of a window are known by their stamps only: a window without
-    evaluations, or with a trifle, is preferred.
+    evaluations, or with a trifle, is preferred. If printed speeds deny the time of some intervals,
+    and so neither is allowed, the widest window between those is taken.
 
     Args:
         run: what its log holds.
@@ -264,7 +265,8 @@ def widest(
     within = [step for step in steps if step.stop <= reach]
     lacking = [step for step in steps if step.left_out.seconds > COARSEST * step.seconds]
     refusal: Refused | None = None
-    for barred in ([*doubtful, *lacking], doubtful):
+    paused = [*doubtful, *lacking, *denied(steps)]
+    for barred in ([*doubtful, *lacking], doubtful, paused):
         stretches = _stretches(within, first, barred, facts_of_lines)
         best = max(stretches, key=lambda steps: steps[-1].stop - steps[0].start, default=None)
         if best is None:

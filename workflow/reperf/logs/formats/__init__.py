@@ -15,8 +15,8 @@ PROGRAMS = {
     "paddle": "fleetx",
     "tensorflow": "tensorflow1",
     "torch": "build-nanogpt composer deepspeed detectron2 facebook-dlrm huggingface lightning litgpt "
-    "megatron maskrcnn-benchmark nanochat nanogpt nanotron nemo olmo openmmlab pipedream torchtitan "
-    "yolov7",
+    "megatron maskrcnn-benchmark nanochat nanogpt nanotron nemo olmo olmo-core openmmlab pipedream "
+    "torchtitan yolov7",
 }
 """Framework -> the programs that run on it and are no systems of reperf; those of any are left out."""
 

@@ -163,10 +163,13 @@ def _unvalidated(_format: Format) -> Read:
 
 
 _GOLF = facts_by(
-    step_tokens=r"\btrain_batch_tokens:(\d{1,12}) ",
-    sample_tokens=(r"\btrain_seq_len:(\d{1,9})\s", r" kv_heads:\d{1,6} seq_len:(\d{1,9}) "),
-    world_size=r"\bworld_size:(\d{1,6}) (?:grad_accum_steps|train_batch_tokens):",
-    accumulation=r"\bgrad_accum_steps:(\d{1,6})\s",
+    step_tokens=r"\btrain_batch_tokens: ?(\d{1,12})\s",
+    sample_tokens=(r"\btrain_seq_len: ?(\d{1,9})\s", r" kv_heads:\d{1,6} seq_len:(\d{1,9}) "),
+    world_size=(
+        r"\bworld_size:(\d{1,6}) (?:grad_accum_steps|train_batch_tokens):",
+        r"  world_size: (\d{1,6})\s",
+    ),
+    accumulation=r"\bgrad_accum_steps: ?(\d{1,6})\s",
 )
 _SCHEDULED = re.compile(
     rb"(?i)\b\w{0,40}(?:seq|batch)\w{0,40}_(?:schedule|warmup|curriculum|ramp)\w{0,20}:"
@@ -221,6 +224,55 @@ Source: github.com/KellerJordan/modded-nanogpt, train_gpt.py and the logs under 
 github.com/openai/parameter-golf, train_gpt.py, train_gpt_mlx.py, and
 records/track_10min_16mb/2026-03-17_NaiveBaseline/train.log;
 github.com/tyler-romero/nanogpt-speedrun, src/train_gpt2.py and logs.
+"""
+
+_OF_MINUTES = 3.1
+"""By how many seconds minutes with one digit may be off."""
+
+
+def _by_mean_speed(_format: Format) -> Read:
+    batch = 0
+
+    def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
+        nonlocal batch
+        if match["batch"]:
+            batch = int(match["batch"])
+            return None
+        step, speed = int(match["iteration"]), float(match["rate"])
+        if not batch or not speed:
+            return None
+        time, minutes = step * batch / speed, float(match["minutes"])
+        fault = beyond(step, match["total"])
+        if abs(time - 60 * minutes) > _OF_MINUTES:
+            fault = fault or (
+                f"the line of step {step} says that {minutes:g} minutes were trained, at a speed that "
+                f"makes {time:.6g} s of {batch} tokens a step"
+            )
+        return Record(step, rank, time=time, tick=time / speed, text=match[0], fault=fault)
+
+    return read
+
+
+PARAMETER_GOLF = Format(
+    name="parameter-golf",
+    marker=b"tok",  # in both lines
+    signs=(b"m tok/s: ",),
+    pattern=r"\btrain_batch_tokens: (?P<batch>\d{1,12})\s|(?<![\w/]){ITERATION}/{TOTAL} train_loss: {NUMBER} "
+    r"train_time: (?P<minutes>\d{1,6}\.\d)m tok/s: {RATE}{END}",
+    clock=TRAINED,
+    remembering=_by_mean_speed,
+    facts=_golf,
+)
+"""Most records of OpenAI's parameter-golf since April 2026: tokens a second since training began.
+
+      train_batch_tokens: 786432
+    500/20000 train_loss: 3.0229 train_time: 0.8m tok/s: 7991951
+
+The mean speed has all digits, and the time has two: the time is that of the tokens so far at that
+speed, without validations. Both must agree.
+
+Source: github.com/openai/parameter-golf, train_gpt.py and train_seed42.log in
+records/track_10min_16mb/2026-04-01_Vocab4096_MLPMult4_WD085.
 """
 
 BUILD_NANOGPT = Format(

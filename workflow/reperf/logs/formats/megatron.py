@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import floor, log10, prod
 
-from reperf.logs.clock import Clock
+from reperf.logs.clock import Clock, tick
 from reperf.logs.facts import AMP_IN_BF16, LARGEST_FACT, Fact
 from reperf.logs.format import Format, Prints, Read, Record, facts_by, read_groups
 
@@ -180,26 +180,63 @@ the documentation of github.com/aws-samples/awsome-distributed-training, ESM2.
 """
 
 
-def _with_tokens_after(log_format: Format) -> Read:
-    waiting: defaultdict[tuple[int, ...], list[Record]] = defaultdict(list)
+_MIXED = (
+    "the tokens of step {} do not follow its line: the lines of several ranks are mixed without "
+    "labels, or some are lost"
+)
+
+
+class _Gathered:
+    """What the lines of a step say in turn, and the step before it."""
+
+    def __init__(self) -> None:
+        self.step: Record | None = None
+        self.before: Record | None = None
+        self.said: dict[str, bytes] = {}
+
+    def begin(self, step: Record | None) -> None:
+        """Take the line that names a step."""
+        if step and self.step:
+            step = step._replace(fault=step.fault or _MIXED.format(self.step.iteration))
+        self.step, self.said = step, {}
+
+    def record(self) -> Record | None:
+        """The step, when all was said. With paces, it has a time if the step before it is known.
+
+        Where every step is printed, several may be stamped at once: each tells its own time. Of others
+        the stamp is that of the step's end, unless several are gathered.
+        """
+        step, before = self.step, self.before
+        assert step
+        self.before, self.step = step, None
+        tokens = self.said["tokens"].replace(b",", b"")  # from 10^9 on, four digits and a letter
+        step = step._replace(counts=(("tokens", float(tokens)),) if tokens.isdigit() else ())
+        if "paces" not in self.said:
+            return step
+        if before is None or not (pace := float(self.said["paces"])):
+            return None
+        steps, seconds = step.iteration - before.iteration, (step.time or 0) - (before.time or 0)
+        if steps == 1:
+            finest = tick(self.said["paces"].decode())
+            return step._replace(time=None, duration=1 / pace, tick=finest / pace**2)
+        if steps > 1 and seconds * pace < steps / 2:
+            fault = f"step {step.iteration} is stamped together with others"
+            step = step._replace(fault=step.fault or fault)
+        return step
+
+
+def _with_metrics_after(log_format: Format) -> Read:
+    ranks: defaultdict[tuple[int, ...], _Gathered] = defaultdict(_Gathered)
+    names = {"paces", "tokens"} & {*log_format.line.groupindex}
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        if match["tokens"] is None:
-            record = read_groups(log_format, match, rank)
-            if record is not None:
-                waiting[rank] = [*waiting[rank][-1:], record]
-            return None
-        if not waiting[rank]:
-            return None
-        *lost, record = waiting.pop(rank)
-        fault = record.fault
-        if lost:
-            fault = fault or (
-                f"the tokens of step {lost[-1].iteration} do not follow its line: the lines of several "
-                "ranks are mixed without labels, or some are lost"
-            )
-        tokens = int(match["tokens"].replace(b",", b""))
-        return record._replace(fault=fault, counts=(("tokens", tokens),))
+        found = ranks[rank]
+        if match["iteration"]:
+            found.begin(read_groups(log_format, match, rank))
+        elif found.step:
+            found.said |= {name: value for name in names if (value := match[name])}
+            return found.record() if len(found.said) == len(names) else None
+        return None
 
     return read
 
@@ -210,7 +247,7 @@ OLMO = Format(
     signs=(b"olmo.train:",),
     pattern=r"\b{DATE}\]?\s[^\r\n]{0,120}?\bolmo\.train:\d{1,6}\b[^\r\n]{0,60}?\[step={ITERATION}/{TOTAL}[\],]"
     r"|\bthroughput/total_tokens={TOKENS}{END}",
-    remembering=_with_tokens_after,
+    remembering=_with_metrics_after,
     evaluates=rb"\bRunning evaluation for '|\[eval_step=\d",
     prints=Prints.STEPS,
 )
@@ -221,11 +258,36 @@ OLMO = Format(
     [2024-04-17 09:42:38] INFO     [olmo.train:816, rank=0] [step=2/739328]
 
 Steps are those of the optimizer. The tokens are those that all devices have trained on so far; the
-batch in sequences no line says. OLMo-core, which came later, stamps its lines when it gathers what
-several steps measured: these are not read.
+batch in sequences no line says.
 
 Source: github.com/allenai/OLMo, olmo/train.py; lines as in its issue 692 and in public notes of a
 training on two nodes.
+"""
+
+
+OLMO_CORE = Format(
+    name="olmo-core",
+    marker=b"=",  # in all three lines
+    signs=(b"olmo_core.",),
+    pattern=r"\b{DATE}\s[^\r\n]{0,200}?\[step={ITERATION}/(?:{TOTAL}|\?\?\?),epoch=\d{1,6},eta=[^\]\r\n]{1,60}\]"
+    r"|\bthroughput/(?:device/BPS={PACES}|total tokens=(?P<tokens>[\d.,]{1,20}[BTPE]?)){END}",
+    remembering=_with_metrics_after,
+    evaluates=rb"\bRunning [^\r\n]{1,60} evals\.\.\.|\[eval=[^\r\n]{1,80},step=\d",
+    prints=Prints.STEPS,
+)
+"""OLMo-core: a line with a time stamp and the step, then lines of what was measured, in any order.
+
+    2026-08-08 12:01:00.231 host:0  olmo_core.train.callbacks.console_logger:76  INFO    [step=100/2000,epoch=1,eta=5h11m]
+    throughput/device/BPS=2.137
+    throughput/total tokens=52,428,800
+
+BPS are the steps a second of that one step. By default every fifth step is printed, when the trainer
+gathers what was measured since the fifth before: its stamp is the end of that step. Where every step is
+printed, five have the same stamp, and each tells its own time. Lines without an estimate of the rest are
+of steps whose work may still be queued: they are not read.
+
+Source: github.com/allenai/OLMo-core, console_logger.py and speed_monitor.py in
+src/olmo_core/train/callbacks, and src/olmo_core/train/trainer.py; no public log was found.
 """
 
 _BATCH = facts_by(

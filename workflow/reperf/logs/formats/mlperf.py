@@ -9,7 +9,7 @@ v5.1, hpc_results_v1.0 and v2.0.
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from math import fsum, inf, isnan, nan
+from math import ceil, fsum, inf, isclose, isnan, nan
 from typing import Any, NamedTuple
 
 from reperf.logs.clock import MILLISECONDS
@@ -34,7 +34,7 @@ _RETINANET = re.compile(rb'"submission_benchmark", ?"value": ?"(?:ssd|retinanet)
 _COUNTS = ("samples_count", "step_num", "step", "epoch_num")
 _LOSSES = ("train_loss", "reduced_train_loss")
 _TOOK = ("train_step_time", "train_step_timing", "train_step_timing in s")
-_IN_PASSES = ("resnet", "ssd", "retinanet", "unet3d", "maskrcnn", "rnnt", "cosmoflow")
+_IN_PASSES = ("resnet", "ssd", "retinanet", "unet3d", "maskrcnn", "rnnt", "cosmoflow", "oc20")
 """The benchmarks whose epoch is a pass over the samples that another event gives. What bert, gpt3 and
 dlrm call an epoch are samples, tokens or anything else."""
 _MOST_EPOCHS = 10_000
@@ -61,9 +61,14 @@ class _Log:
         self.batch = 0
         self.tokens = 0
         """Of a sample; 0: nothing says it."""
+        self.samples = 0
+        """Of an epoch; likewise."""
         self.benchmark: object = None
         self.ranks: dict[tuple[int, ...], Any] = {}
         """What a kind remembers of each rank; forgotten where a run begins."""
+        self.stops: dict[tuple[int, ...], tuple[int, float]] = {}
+        """The step and the time at which each rank's block stopped, or 0 and when its accuracy was known;
+        forgotten likewise."""
         self.rates: list[float] = []
         self.has_losses = False
 
@@ -73,12 +78,30 @@ class _Log:
             self.batch = event.value
         elif event.key == "max_sequence_length" and is_whole(event.value):
             self.tokens = event.value
+        elif event.key == "train_samples" and is_whole(event.value):
+            self.samples = event.value
         elif event.key == "submission_benchmark":
             self.benchmark = event.value
         elif event.key == "throughput" and is_number(event.value):
             self.rates.append(event.value)
         if event.key in ("global_batch_size", "submission_benchmark"):
             self.ranks.clear()
+            self.stops.clear()
+
+    def batches(self, count: object) -> int | None:
+        """How many whole batches were trained, by what this benchmark calls an epoch; None: not known."""
+        each: float = 0
+        if self.benchmark in (
+            "dlrm",
+            "dlrm_dcnv2",
+        ):  # a share of the epoch's batches, the last filled up
+            each = 1 / ceil(self.samples / self.batch) if self.samples and self.batch else 0
+        elif is_whole(count):
+            each = self.batch * {"gpt3": self.tokens, "openfold": 1}.get(str(self.benchmark), 0)
+        if not each or not is_number(count):
+            return None
+        steps = count / each
+        return round(steps) if isclose(steps, round(steps), rel_tol=1e-9) else None
 
 
 Counted = tuple[int, float | None] | tuple[int, float | None, float]
@@ -120,6 +143,9 @@ def _blocks(log: _Log, event: _Event) -> Counted | None:
     step = event.metadata.get("step_num")
     if is_whole(step) and event.value == "training_step":
         return _steps_of_blocks(log, event, step)
+    if log.benchmark == "gpt3" and event.key == "block_start" and log.tokens:
+        steps = log.batches(event.metadata.get("first_epoch_num"))
+        return (steps, None) if steps else None
     # Some programs count at a start how long the block will be, and some a stop's start.
     samples = event.metadata.get("samples_count")
     if not is_whole(samples) or samples < log.ranks.get(event.rank, 0):
@@ -133,22 +159,26 @@ def _blocks(log: _Log, event: _Event) -> Counted | None:
 def _steps_of_blocks(log: _Log, event: _Event, step: int) -> Counted | None:
     """A block's start; what the program does between a stop and the next start is no training."""
     if event.key == "block_stop":
-        log.ranks[event.rank] = step, event.time
+        log.stops[event.rank] = step, event.time
         return None
-    stopped, time = log.ranks.pop(event.rank, (None, 0.0))
+    stopped, time = log.stops.pop(event.rank, (None, 0.0))
     paused = event.time - time if stopped == step else 0.0
     return step, None, paused if paused > _PAUSE else 0.0
 
 
 def _evaluations(log: _Log, event: _Event) -> Counted | None:
     samples, step = event.metadata.get("epoch_num"), event.metadata.get("step_num")
-    if event.key == "eval_stop" and log.benchmark == "gpt3" and is_whole(samples):
-        step, rest = divmod(samples, log.batch * log.tokens or samples + 1)  # it counts tokens
-        return None if rest else (step, None)
+    if event.key == "eval_stop" and (trained := log.batches(samples)) is not None:
+        _, known = log.stops.pop(event.rank, (0, event.time))
+        return trained, None, max(0.0, event.time - known)  # up to the accuracy, others count it
     if event.key == "eval_start":
         counts = is_whole(samples) and is_whole(step) and samples == step * log.batch > 0
         log.ranks[event.rank] = (samples, step) if counts else None
-    elif event.key == "eval_accuracy" and (begun := log.ranks.pop(event.rank, None)):
+    elif event.key == "eval_accuracy":
+        log.stops[event.rank] = 0, event.time
+        begun = log.ranks.pop(event.rank, None)
+        if begun is None:
+            return None
         return (begun[1], None) if samples == begun[0] else None
     return None
 
@@ -297,7 +327,8 @@ TRACKED = _format(
 BLOCKS = _format(
     "mlperf-blocks",
     _blocks,
-    r'global_batch_size"|[a-z_]{1,40}"[^\r\n]{0,2000}?"(?:samples_count|step_num)"',
+    r'global_batch_size"|max_sequence_length"|submission_benchmark"|'
+    r'[a-z_]{1,40}"[^\r\n]{0,2000}?"(?:samples_count|step_num|first_epoch_num)"',
     samples="samples_count",
     evaluates=rb'"key": ?"eval_accuracy"',
     precedence=4,
@@ -308,21 +339,23 @@ BLOCKS = _format(
 
 An iteration is a batch, whose size another event gives before. Habana's of v3.1 counts steps, as
 `step_num`, and saves a checkpoint between some blocks: where more than a second lies between a stop and
-the next start, it is left out, as an evaluation is.
+the next start, it is left out, as an evaluation is. Google's gpt3 of v3.1, by PAX, counts tokens, as
+`first_epoch_num`. Its blocks hold an evaluation each, of which nothing stamps the start: refused.
 """
 
 EVALUATIONS = _format(
     "mlperf-evaluations",
     _evaluations,
-    'global_batch_size"|max_sequence_length"|submission_benchmark"|eval_start"|eval_accuracy"|eval_stop"',
+    'global_batch_size"|max_sequence_length"|train_samples"|submission_benchmark"|'
+    'eval_start"|eval_accuracy"|eval_stop"',
     precedence=5,
 )
-"""v5.0, tinycorp's bert, and v3.1, Habana's gpt3: nothing but evaluations is stamped.
+"""Nothing but evaluations is stamped: HugeCTR's dlrm, openfold, tinycorp's bert, Habana's gpt3.
 
     :::MLLOG {"time_ms": 1745545498684, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", "value": 0.41, "metadata": {"epoch_num": 299904, ..}}
 
 What is called an epoch counts samples: it is read where it is as many steps of the global batch. Of gpt3
-it counts tokens, of which whole batches are read.
+it counts tokens, of which whole batches are read; of dlrm it is the share of the epoch's batches.
 """
 
 LOSSES = _format(
