@@ -75,7 +75,7 @@ def _train(recipe, flags, log: StepLog, make: Callable[..., Model]) -> None:
     # As in ours.
     torch.backends.cudnn.allow_tf32 = flags.precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = flags.precision == "tf32"
-    precision = precision_of(recipe, flags, MIXED)
+    precision = precision_of(flags, MIXED)
     computed_in = getattr(torch, precision.dtype)
     trained = make(flags, computed_in)
     network, optimizer = trained.network, trained.optimizer

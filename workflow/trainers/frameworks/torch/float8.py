@@ -1,10 +1,10 @@
 """Linear layers that multiply in float8, forward and backward, as PyTorch's torchao trains them.
 
-Each factor is scaled to float8's range by its own greatest number, of the tensor or, with --rowwise,
-of each row that a product sums over. What layers take and give stays bfloat16; weights, their
-updates, norms, attention and logits are as in bf16. Sources: Micikevicius et al. 2022, "FP8 Formats
-for Deep Learning"; torchao 0.18, whose recipes "tensorwise" and "rowwise" have these types and
-scales.
+Each factor is scaled to float8's range by the greatest number of the tensor or, with --rowwise, of
+each row that a product sums over. What layers take and give stays bfloat16; weights, their updates,
+norms, attention and logits are as in bf16. Sources: Micikevicius et al. 2022, "FP8 Formats for Deep
+Learning"; torchao 0.18, whose recipes "tensorwise" and "rowwise" have these types and scales, and
+give the same numbers.
 """
 
 import torch
@@ -79,7 +79,7 @@ def multiply(left, right):
         return (left.bfloat16() @ right.bfloat16()).to(left.dtype)
     one = torch.ones((), device=left.device)
     rows = right.t().contiguous()  # as most are
-    return _product(left.contiguous(), rows, one, one, torch.bfloat16, fast=True).to(left.dtype)
+    return _product(left.contiguous(), rows, (one, one), torch.bfloat16, fast=True).to(left.dtype)
 
 
 class _Product(torch.autograd.Function):
@@ -89,21 +89,20 @@ class _Product(torch.autograd.Function):
     def forward(ctx, x, weight, rowwise):
         ctx.save_for_backward(x, weight)
         ctx.rowwise = rowwise
-        return _of_rows(x.flatten(0, -2), weight, x.dtype, rowwise, fast=True).unflatten(
-            0, x.shape[:-1]
-        )
+        y = _of_rows(x.flatten(0, -2), weight, x.dtype, rowwise, fast=True)
+        return y.unflatten(0, x.shape[:-1])
 
     @staticmethod
     def backward(ctx, gradient):
         x, weight = ctx.saved_tensors
         gradient = gradient.flatten(0, -2)
         # One scale for all needs the type of the wider range, which has a bit less of each number.
-        how = gradient.dtype, ctx.rowwise, not ctx.rowwise
-        of_x = _of_rows(gradient, weight.t(), *how).unflatten(0, x.shape[:-1])
-        return of_x, _of_rows(gradient.t(), x.flatten(0, -2).t(), *how), None
+        how = {"dtype": gradient.dtype, "rowwise": ctx.rowwise, "wide": not ctx.rowwise}
+        of_x = _of_rows(gradient, weight.t(), **how).unflatten(0, x.shape[:-1])
+        return of_x, _of_rows(gradient.t(), x.flatten(0, -2).t(), **how), None
 
 
-def _of_rows(left, right, dtype, rowwise, wide=False, fast=False):
+def _of_rows(left, right, dtype, rowwise, *, wide=False, fast=False):
     """left [M, K] times right [N, K] transposed, multiplied in float8, in that type.
 
     Args:
@@ -112,15 +111,16 @@ def _of_rows(left, right, dtype, rowwise, wide=False, fast=False):
     """
     left, left_scale = _scaled(left, torch.float8_e5m2 if wide else torch.float8_e4m3fn, rowwise)
     right, right_scale = _scaled(right, torch.float8_e4m3fn, rowwise)
-    return _product(left, right, left_scale, right_scale, dtype, fast)
+    return _product(left, right, (left_scale, right_scale), dtype, fast=fast)
 
 
-def _product(left, right, left_scale, right_scale, dtype, fast):
-    """left [M, K] times right [N, K] transposed, each times one scale or one for each of its rows.
+def _product(left, right, scales, dtype, *, fast):
+    """left [M, K] times right [N, K] transposed, each times a scale, or one for each of its rows.
 
     Args:
         fast: whether matrix units may add up with fewer bits, as torchao lets them forward.
     """
+    left_scale, right_scale = scales
     if left_scale.dim() == 0 and left.device.type == "cpu":
         # One scale for all has a kernel there that is a thousand times slower.
         left_scale, right_scale = left_scale.repeat(len(left), 1), right_scale.repeat(len(right), 1)
