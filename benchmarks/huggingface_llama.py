@@ -6,9 +6,8 @@ ours says, by the same step log, and needs torch and transformers.
 
 import torch
 from llama_shared import config_of, theirs_of
-from peer import Model, run
+from peer import Model, adamw, run
 from torch import nn
-from trainers.contract.recipe import optimizer_of
 from trainers.contract.weights import initial_weights, synthetic_batch
 from trainers.recipes import llama
 from transformers import LlamaForCausalLM
@@ -29,23 +28,8 @@ def make_model(flags) -> tuple[LlamaForCausalLM, dict[str, nn.Parameter]]:
 
 
 def make(flags, _) -> Model:
-    network, named = make_model(flags)
+    network, _ = make_model(flags)
     network.to(flags.device)
-    asked = optimizer_of(llama, flags)
-    groups = [
-        {
-            "params": [one for name, one in named.items() if llama.decays(name) == decays],
-            "weight_decay": asked.weight_decay if decays else 0.0,
-        }
-        for decays in (True, False)
-    ]
-    optimizer = torch.optim.AdamW(
-        groups,
-        lr=llama.learning_rate(flags.batch_size),
-        betas=(asked.beta1, asked.beta2),
-        eps=asked.epsilon,
-        fused=True,
-    )
     tokens, following = (
         torch.from_numpy(array).to(flags.device) for array in synthetic_batch(llama, flags, 0)
     )
@@ -54,7 +38,9 @@ def make(flags, _) -> Model:
         logits = model(input_ids=tokens).logits.flatten(0, 1)
         return nn.functional.cross_entropy(logits.float(), following.flatten())
 
-    return Model(network, loss_of, optimizer, f"transformers {version}", flags.compile)
+    return Model(
+        network, loss_of, adamw(network, llama, flags), f"transformers {version}", flags.compile
+    )
 
 
 if __name__ == "__main__":

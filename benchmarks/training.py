@@ -58,7 +58,10 @@ FLAX = ("flax==0.12.12", "optax==0.2.8")
 FLAX_TRANSFORMERS = (*FLAX, "transformers==4.57.6")
 """The last of them with models in Flax."""
 TRANSFORMERS = ("transformers==5.23.0",)
-OF_LLAMA = Field({"transformers": ("huggingface_llama.py",)}, TRANSFORMERS)
+OF_LLAMA = Field(
+    {"transformers": ("huggingface_llama.py",), "torchtitan": ("torchtitan_llama.py",)},
+    TRANSFORMERS,
+)
 FIELDS = {
     **{("pytorch", f"llama3-{size}"): OF_LLAMA for size in ("1b", "8b", "70b")},
     ("pytorch", "bert-base"): Field({"transformers": ("huggingface_bert.py",)}, TRANSFORMERS),

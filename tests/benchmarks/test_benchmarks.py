@@ -113,10 +113,10 @@ BRIEF = [
         (
             "training.py",
             f"--system={system} --workload=llama3-8b {LLAMA}",
-            OURS_BESIDE.format("transformers"),
+            OURS_BESIDE.format(peer),
             [system],
         )
-        for system in ("pytorch", "jax")
+        for system, peer in (("pytorch", "torchtitan"), ("jax", "transformers"))
     ),
     (
         "training.py",
