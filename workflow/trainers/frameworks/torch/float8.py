@@ -16,7 +16,7 @@ from trainers.contract.steplog import Refused
 MULTIPLE = 16
 """What sides of matrices are multiples of, as torch._scaled_mm wants it."""
 LEAST_CAPABILITY = (8, 9)
-"""Of GPUs that multiply in float8."""
+"""Of NVIDIA's GPUs that multiply in float8."""
 _SMALLEST = 1e-12  # a tensor of zeros has a scale, too
 
 
@@ -64,8 +64,10 @@ def converted(network, flags):
 
 
 def computes_on(device):
-    """Whether there are products in float8 on a device."""
-    return device.type == "cpu" or torch.cuda.get_device_capability(device) >= LEAST_CAPABILITY
+    """Whether there are products in these types on a device; AMD's GPUs have types of their own."""
+    if device.type == "cpu":
+        return True
+    return not torch.version.hip and torch.cuda.get_device_capability(device) >= LEAST_CAPABILITY
 
 
 def cast(matrix):
