@@ -6,10 +6,9 @@ ours says, by the same step log, and needs torch and transformers.
 
 import torch
 from huggingface_shared import UNMASKED, config_of, masked_batch, start_weights
-from peer import Model, run
+from peer import Model, adamw, run
 from torch import nn
 from torch.nn import functional
-from trainers.contract.recipe import optimizer_of
 from trainers.recipes import bert
 from transformers import BertForPreTraining
 from transformers import __version__ as version
@@ -17,21 +16,8 @@ from transformers import __version__ as version
 
 def make(flags, _) -> Model:
     network = make_model(flags).to(flags.device)
-    asked = optimizer_of(bert, flags)
-    weights = list(network.parameters())
-    groups = [
-        {"params": [one for one in weights if one.dim() == 2], "weight_decay": asked.weight_decay},
-        {"params": [one for one in weights if one.dim() != 2], "weight_decay": 0.0},
-    ]
-    optimizer = torch.optim.AdamW(
-        groups,
-        lr=bert.learning_rate(flags.batch_size),
-        betas=(asked.beta1, asked.beta2),
-        eps=asked.epsilon,
-        fused=True,
-    )
     batch = {name: array.to(flags.device) for name, array in make_batch(flags).items()}
-    name = f"transformers {version}"
+    name, optimizer = f"transformers {version}", adamw(network, bert, flags)
     return Model(network, lambda model: model(**batch), optimizer, name, flags.compile)
 
 

@@ -47,6 +47,17 @@ def start_from_ours(network: nn.Module, recipe: ModuleType, flags) -> None:
             weight.copy_(torch.from_numpy(value))
 
 
+def adamw(network: nn.Module, recipe: ModuleType, flags) -> torch.optim.AdamW:
+    """The recipe's AdamW, by which matrices decay and nothing else does."""
+    asked, weights = optimizer_of(recipe, flags), list(network.parameters())
+    groups = [
+        {"params": [one for one in weights if one.dim() == 2], "weight_decay": asked.weight_decay},
+        {"params": [one for one in weights if one.dim() != 2], "weight_decay": 0.0},
+    ]
+    rate, betas = recipe.learning_rate(flags.batch_size), (asked.beta1, asked.beta2)
+    return torch.optim.AdamW(groups, lr=rate, betas=betas, eps=asked.epsilon, fused=True)
+
+
 def images_and_labels(recipe: ModuleType, flags) -> tuple[torch.Tensor, torch.Tensor]:
     """Our synthetic batch: normalised images [N, 3, H, W] and labels [N]."""
     pixels, labels = synthetic_batch(recipe, flags, 0)
@@ -75,7 +86,7 @@ def _train(recipe, flags, log: StepLog, make: Callable[..., Model]) -> None:
     # As in ours.
     torch.backends.cudnn.allow_tf32 = flags.precision == "tf32"
     torch.backends.cuda.matmul.allow_tf32 = flags.precision == "tf32"
-    precision = precision_of(recipe, flags, MIXED)
+    precision = precision_of(flags, MIXED)
     computed_in = getattr(torch, precision.dtype)
     trained = make(flags, computed_in)
     network, optimizer = trained.network, trained.optimizer

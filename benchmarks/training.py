@@ -55,8 +55,13 @@ class Field(NamedTuple):
 
 RESNETS = ("torchvision", "torchvision-compiled", "timm", "milabench")
 FLAX = ("flax==0.12.12", "optax==0.2.8")
+FLAX_TRANSFORMERS = (*FLAX, "transformers==4.57.6")
+"""The last of them with models in Flax."""
 TRANSFORMERS = ("transformers==5.23.0",)
-OF_LLAMA = Field({"transformers": ("huggingface_llama.py",)}, TRANSFORMERS)
+OF_LLAMA = Field(
+    {"transformers": ("huggingface_llama.py",), "torchtitan": ("torchtitan_llama.py",)},
+    TRANSFORMERS,
+)
 FIELDS = {
     **{("pytorch", f"llama3-{size}"): OF_LLAMA for size in ("1b", "8b", "70b")},
     ("pytorch", "bert-base"): Field({"transformers": ("huggingface_bert.py",)}, TRANSFORMERS),
@@ -64,8 +69,10 @@ FIELDS = {
         {name: ("resnet50_of_others.py", name) for name in RESNETS},
         ("torchvision==0.28.0", "timm==1.0.31"),
     ),
-    ("jax", "bert-base"): Field(
-        {"transformers": ("flax_bert.py",)}, (*FLAX, "transformers==4.57.6")
+    ("jax", "bert-base"): Field({"transformers": ("flax_bert.py",)}, FLAX_TRANSFORMERS),
+    **dict.fromkeys(
+        (("jax", "llama3-8b"), ("jax", "llama3-70b")),
+        Field({"transformers": ("flax_llama.py",)}, FLAX_TRANSFORMERS),
     ),
     ("jax", "resnet50"): Field({"flax": ("flax_resnet50.py",)}, FLAX),
 }

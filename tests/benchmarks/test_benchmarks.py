@@ -11,7 +11,7 @@ from reperf.builds import LockBuild
 from reperf.systems import load_systems
 
 from tests.helpers.refusal import cannot_run
-from tests.helpers.shapes import TINY_BERT
+from tests.helpers.shapes import TINY_BERT, TINY_LLAMA
 from tests.helpers.small_benchmark import ROOT
 
 sys.path.append(str(ROOT / "benchmarks"))
@@ -26,7 +26,10 @@ ASKED = dict(re.findall(r"^python benchmarks/(\S+)(.*)$", README, re.MULTILINE))
 
 NUMBER = r"(\d+\.\d+)"
 TRAINED = "--rounds=1 --warmup=1 --iterations=1 --batch-size=2 --shape"
-BERT = f"{TRAINED} {' '.join(f'{name}={number}' for name, number in TINY_BERT.items())}"
+BERT, LLAMA = (
+    f"{TRAINED} {' '.join(f'{name}={number}' for name, number in shape.items())}"
+    for shape in (TINY_BERT, TINY_LLAMA)
+)
 RESNET = f"{TRAINED} image_size=32"
 LOADED = "--rounds=1 --images=300 --threads=1 --batches=1"
 TEXT = "--rounds=1 --copies=1 --memory 1 2"
@@ -105,6 +108,15 @@ BRIEF = [
         f"--system=jax --workload=bert-base {BERT}",
         OURS_BESIDE.format("transformers"),
         ["jax"],
+    ),
+    *(
+        (
+            "training.py",
+            f"--system={system} --workload=llama3-8b {LLAMA}",
+            OURS_BESIDE.format(peer),
+            [system],
+        )
+        for system, peer in (("pytorch", "torchtitan"), ("jax", "transformers"))
     ),
     (
         "training.py",

@@ -148,7 +148,7 @@ IN_REPORT = [
 IN_SUITE = [
     ({"batch": 3}, ".batch: unknown key; allowed: accumulation, baseline, "),
     ({"workload": "vgg"}, ".workload: got 'vgg'; allowed: 'alexnet', 'bert-base', "),
-    ({"precision": "fp8"}, ".precision: got 'fp8'; allowed: 'fp32', 'tf32', 'fp16', "),
+    ({"precision": "fp4"}, ".precision: got 'fp4'; allowed: 'fp32', 'tf32', 'fp16', "),
     ({"unit": "tokens"}, ".unit: got 'tokens'; allowed: images"),
     ({"batch_size": 10**9}, ".batch_size: got 1000000000; allowed: a whole "),
     ({"batch_size": "big"}, ".batch_size: got 'big'; allowed: a whole number, 1 to "),

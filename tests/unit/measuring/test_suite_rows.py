@@ -6,9 +6,11 @@ from pathlib import Path
 import pytest
 from matplotlib.text import Text
 from reperf.config import Suite, load_report
+from reperf.config.memory import estimated_memory
 from reperf.drawing.figures import draw_nothing, draw_suite
 from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.host import Gpu
 from reperf.logs.configured import facts_of_flags
 from reperf.logs.facts import Facts
 from reperf.measuring.found_logs import files_of
@@ -20,6 +22,7 @@ from reperf.records.run_record import Load, Power, SetRead
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
+from reperf.systems import load_workloads
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, read_summary, write_table
 
 from tests.helpers.run_records import record_of, small_run
@@ -470,6 +473,21 @@ def test_a_run_of_ours_whose_ranks_were_started_again_gives_no_number(tmp_path):
     [row] = rows_of(tmp_path / "kept", **LIKE_OURS)
     assert row["status"] == "refused"
     assert row["reason"] == "2 runs are in one log; a run of ours writes one"
+
+
+@pytest.mark.parametrize(
+    ("names", "rate"), [(["NVIDIA H200"] * 2, 989e12), (["NVIDIA H200", "NVIDIA B200"], None)]
+)
+def test_a_row_has_the_data_sheets_rate_and_the_estimated_memory(names, rate):
+    run = small_run("1n2g")
+    asked = {"workload": "llama3-8b", "system": "fsdp", "precision": "bf16", "device": "cuda"}
+    run = run.model_copy(update=asked | {"shape": load_workloads()["llama3-8b"].default_shape})
+    gpus = tuple(Gpu(name=name, uuid="", memory_bytes=1) for name in names)
+    record = record_of(run)
+    record = record.model_copy(update={"host": record.host.model_copy(update={"gpus": gpus})})
+    row = record_columns(record, Measurement("train.log", "mllog", "ok"))
+    assert row["data_sheet_rate"] == rate
+    assert row["estimated_memory"] == estimated_memory(run) > 2**36
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,8 @@ def test_a_step_of_trainers_that_keep_their_own_time_is_the_mean_of_theirs(tmp_p
 def test_records_say_where_a_cell_was_measured_and_what_it_took(tmp_path):
     known = {"hosts": "a b", "commit": "c0ffee", "key": "1:ab x=1", "peak_memory": 7}
     known |= {"first": 20, "last": 120, "seconds": 16.0, "global_batch": 16, "joules": 3200.0}
-    other = {"hosts": "b c", "peak_memory": 9, "matrix_rate": 1e12}
+    other = {"hosts": "b c", "peak_memory": 9, "matrix_rate": 1e12, "data_sheet_rate": 2e12}
+    other |= {"estimated_memory": 8}
     rows = [
         row(1, 100.0, "1n2g") | known | {"date": "2026-01-02", "load_before": 0.5},
         row(2, 100.0, "1n2g") | known | {"date": "2026-01-01", "load_during": 0.01} | other,
@@ -167,13 +168,16 @@ def test_records_say_where_a_cell_was_measured_and_what_it_took(tmp_path):
     said = (cell.hosts, cell.date, cell.commit, cell.key)
     assert said == ("a b c", "2026-01-01", "c0ffee", "1:ab x=1")
     assert (cell.load, cell.peak_memory, cell.per_device, cell.step_ms) == (0.5, 9, 50.0, 160.0)
-    assert cell.joules_per_sample == 2.0
+    assert (cell.joules_per_sample, cell.estimated_memory) == (2.0, 8)
     # 16 samples in 0.16 s on 2 devices are 50 a second on each; what one costs goes by the shape.
     small = load_workloads()["resnet50"].flops_at({"image_size": 64})
     assert cell.flop_utilisation == pytest.approx(50 * small / 1e12)
     counted = [one | {"shape": "image_size=224"} for one in rows]
     [cell] = summary(tmp_path, counted).itertuples()
     assert cell.flop_utilisation == pytest.approx(50 * 24299077632 / 1e12)
+    assert cell.data_sheet_utilisation == cell.flop_utilisation / 2
+    [cell] = summary(tmp_path, [one | {"precision": "fp8"} for one in counted]).itertuples()
+    assert pd.isna([cell.flop_utilisation, cell.data_sheet_utilisation]).all()
     # Of a batch's places the log counts those that were computed.
     computed = {"workload": "transformer", "unit": "tokens/s"}
     computed |= {"also_throughput": 96.0, "also_unit": "places/s"}

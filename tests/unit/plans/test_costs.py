@@ -8,9 +8,9 @@ import pytest
 import yaml
 from reperf.cli import main
 from reperf.config import load_report
+from reperf.config.memory import estimated_memory
 from reperf.plans import costs
 from reperf.plans.costs import Cost, describe_costs, table_of_costs
-from reperf.plans.memory import estimated_memory
 
 from tests.helpers.run_records import record_of
 from tests.helpers.small_benchmark import ROOT

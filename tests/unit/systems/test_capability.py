@@ -50,6 +50,8 @@ def test_code_runs_where_nvidia_says(architectures, on):
         ("tf32", "8.0", None),
         ("bf16", "10.0", None),
         ("fp16", "7.0", None),
+        ("fp8", "8.0", "fp8 needs compute capability 8.9; the GPU's is 8.0"),
+        ("fp8", "8.9", None),
     ],
 )
 def test_a_gpu_computes_in_what_nvidia_says(precision, capability, why):

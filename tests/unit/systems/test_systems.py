@@ -140,7 +140,8 @@ def test_amp_is_what_it_is_on_the_device_and_a_workload_may_have_other_precision
 
 
 def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
-    system = load_from(folder, described("resnet50: {precisions: {cpu: [fp32]}}"))
+    able = "precisions: {cpu: [fp32, tf32]}, precisions_under: {tensor: [tf32]}"
+    system = load_from(folder, described(f"resnet50: {{parallel: [data, tensor], {able}}}"))
     assert system.why_not("resnet50", "fp32", "cpu") == "A has no program for resnet50"
     (folder / "mine" / "resnet50.py").touch()
     asked = {"workload": "resnet50", "precision": "fp32", "device": "cpu"}
@@ -153,6 +154,8 @@ def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
             {"parallel": ["pipeline"], "pipeline": [1, 1]},
             "A has no pipeline-parallel training of resnet50",
         ),
+        ({"parallel": ["tensor"]}, "A has no tensor-parallel training in fp32"),
+        ({"parallel": ["tensor"], "precision": "tf32"}, None),
         ({"servers": True}, "A has no parameter servers"),
         ({"accumulation": 1}, None),
         ({"accumulation": 2}, "A has no gradient accumulation"),

@@ -123,6 +123,7 @@ def test_a_processor_is_what_the_kernel_says_of_it(tmp_path):
         ("--device cuda --precision fp16 --dynamic-loss-scale", Precision("float16", DYNAMIC)),
         ("--device cuda --precision bf16", Precision("bfloat16")),
         ("--device cuda --precision tf32", Precision("tf32")),
+        ("--device cuda --precision fp8", Precision("float8")),
         ("--precision amp", Precision("bfloat16")),
         ("--precision bf16", Precision("bfloat16")),
     ],
@@ -130,10 +131,11 @@ def test_a_processor_is_what_the_kernel_says_of_it(tmp_path):
 def test_amp_is_float16_with_a_fixed_loss_scale_on_a_gpu_and_bfloat16_on_a_cpu(
     flags: str, precision: Precision
 ):
-    computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
+    computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32", "float8")}
     found = precision_of(flags_of(flags), computes)
     assert found == precision
-    assert found.dtype == precision.compute.replace("tf32", "float32")
+    lies_as = {"tf32": "float32", "float8": "bfloat16"}
+    assert found.dtype == lies_as.get(precision.compute, precision.compute)
 
 
 @pytest.mark.parametrize(
@@ -141,6 +143,7 @@ def test_amp_is_float16_with_a_fixed_loss_scale_on_a_gpu_and_bfloat16_on_a_cpu(
     [
         ("--precision amp", "--precision amp is not to be had here on a cpu; allowed: fp32"),
         ("--precision tf32", "--precision tf32 is not to be had here on a cpu; allowed: fp32"),
+        ("--precision fp8", "--precision fp8 is not to be had here on a cpu; allowed: fp32"),
         ("--device cuda --precision bf16", "here on a cuda; allowed: fp32, fp16"),
         ("--dynamic-loss-scale", "--dynamic-loss-scale is for float16; this is float32"),
     ],

@@ -372,7 +372,7 @@ class Suite(Measured, json_schema_extra={"examples": _SUITES}):
     name: Name = Field(description="folder name under results/suites/, and the figures' name")
     workload: Workload = Field(description="what is trained")
     precision: Precision = Field(
-        description="fp32, tf32, fp16, bf16; or amp, as published: fp16 on GPUs, bf16 on CPUs"
+        description="fp32, tf32, fp16, bf16, fp8; or amp, as published: fp16 on GPUs, bf16 on CPUs"
     )
     sources: Annotated[
         tuple[SourceOrPath, ...],

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
+from reperf.config.memory import estimated_memory
 from reperf.config.suite import shown_variant
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
@@ -27,6 +28,7 @@ from reperf.member_names import fault_of_name, shown
 from reperf.records.cell_key import key_of
 from reperf.records.run_record import Power, RunRecord
 from reperf.systems import load_workloads, written_shape
+from reperf.systems.data_sheets import data_sheet_rate
 from reperf.text import natural_sort_key, printable
 from reperf.values import FILLED_IN, NOT_FILLED_IN
 
@@ -42,7 +44,8 @@ _OF_A_CELL: tuple[FactName, ...] = ("framework", "device", "data_set", "platform
 _OF_RECORD = (
     *("hosts", "date", "commit", "key"),
     *("load_before", "load_during", "gpu_processes"),
-    *("peak_memory", "peak_memory_is", "joules", "matrix_rate", "stage_memory"),
+    *("peak_memory", "peak_memory_is", "estimated_memory", "stage_memory"),
+    *("joules", "matrix_rate", "data_sheet_rate"),
     *("slowest_rank", "slowest_rank_behind", "shared_cpus", "throttled", "mhz"),
 )
 
@@ -376,7 +379,7 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     if load := record.load:
         row |= {"load_before": load.before, "load_during": load.during}
         row["gpu_processes"] = load.gpu_processes
-    row |= _held_back(record, measured)
+    row |= _held_back(record, measured) | {"estimated_memory": estimated_memory(record.run)}
     if record.peak_memory_bytes:
         row["peak_memory"] = max(record.peak_memory_bytes)
         row["peak_memory_is"] = record.peak_memory_is
@@ -389,7 +392,14 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     if measured.status == "ok":
         row["joules"] = _joules(record, measured)
         row["matrix_rate"] = record.matrix_rate
+        row["data_sheet_rate"] = _data_sheet_rate(record)
     return row
+
+
+def _data_sheet_rate(record: RunRecord) -> float | None:
+    """What the data sheet says of a run's GPUs; None if rank 0's machine has several models."""
+    names = {gpu.name for gpu in record.host.gpus} if record.run.device == "cuda" else set()
+    return data_sheet_rate(names.pop(), record.run.precision) if len(names) == 1 else None
 
 
 def _held_back(record: RunRecord, measured: Measurement) -> Row:

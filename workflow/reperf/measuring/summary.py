@@ -119,6 +119,7 @@ def _measured(runs: pd.DataFrame) -> dict[str, Any]:
         "shared_cpus": runs["shared_cpus"].max(),
         "unconfirmed": _all_words(runs["unconfirmed"]),
         "warnings": _all_words(good["warnings"]),
+        "estimated_memory": runs["estimated_memory"].max(),
         "throttled": good["throttled"].max(),
         "mhz_min": good["mhz"].min(),
         "mhz_max": good["mhz"].max(),
@@ -164,13 +165,16 @@ def _rates(good: pd.DataFrame, row: dict[str, Any]) -> dict[str, Any]:
     rate = samples / good["seconds"]
     of_samples = good["also_unit"] == unit_of(row["workload"])
     rate = good["also_throughput"].astype(float).where(of_samples, rate)
-    used = rate / good["matrix_rate"] * ((of_sample or nan) / devices)
+    if row["precision"] == "fp8":
+        of_sample = None  # some of it is computed in float8, and some is not
+    computed = rate * ((of_sample or nan) / devices)
     # A device that shares CPUs has no rate of its own.
     alone = not _shares(row)
     return {
         "per_device": row["throughput_median"] / devices if alone else None,
         "step_ms": _median(1000 * good["seconds"] / iterations),
-        "flop_utilisation": _median(used) if alone else None,
+        "flop_utilisation": _median(computed / good["matrix_rate"]) if alone else None,
+        "data_sheet_utilisation": _median(computed / good["data_sheet_rate"]) if alone else None,
         "peak_memory": good["peak_memory"].max(),
         "peak_memory_is": " ".join(dict.fromkeys(filter(None, good["peak_memory_is"]))),
         "joules_per_sample": _median(good["joules"] / samples),

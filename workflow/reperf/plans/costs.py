@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 from reperf.builds import ImageBuild, LockBuild, SiteBuild, build_of, why_build
 from reperf.config import Report, Run, topology_shape
+from reperf.config.memory import estimated_memory
 from reperf.files import sha256
 from reperf.number_format import gibibytes
-from reperf.plans.memory import estimated_memory
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import ITERATIONS, TIME_LIMITS, RunPlan
 from reperf.plans.typical_times import TypicalTimes

@@ -16,6 +16,7 @@ from reperf.machine import visible_gpus
 from reperf.records.diagnosis import hosts_seen
 from reperf.records.run_record import RunRecord
 from reperf.systems import load_workloads
+from reperf.systems.data_sheets import RATES, data_sheet_rate, model_of
 
 START_SECONDS = {"cpu": 8, "cuda": 40}
 """Until the first iteration, with imports and compiling."""
@@ -23,14 +24,6 @@ ITERATION_SECONDS = 0.1
 """An iteration whose floating-point operations nobody has counted."""
 SAMPLES = 256
 """A batch that a search has not found yet."""
-RATES = {
-    "V100": {"fp32": 15.7e12, "tf32": 15.7e12, "16 bits": 125e12},
-    "A100": {"fp32": 19.5e12, "tf32": 156e12, "16 bits": 312e12},
-    "H100": {"fp32": 67e12, "tf32": 495e12, "16 bits": 989e12},
-    "H200": {"fp32": 67e12, "tf32": 495e12, "16 bits": 989e12},
-}
-"""Floating-point operations a second of dense matrix products. Source: NVIDIA's data sheets of the
-models with SXM sockets."""
 USUAL = "H100"
 """What is assumed of GPUs that are not known."""
 SHARE = 0.15
@@ -111,9 +104,9 @@ class TypicalTimes:
             how = f"the workload's FLOPs at {CPU_RATE / 1e9:g} GFLOP/s a thread"
             return CPU_RATE * run.threads, how
         model, why = self._gpu
-        rates = RATES[model]
         how = f"the workload's FLOPs at {100 * SHARE:g} % of the {model}'s rate{why}"
-        return SHARE * rates.get(run.precision, rates["16 bits"]), how
+        of_precision = data_sheet_rate(model, run.precision) or RATES[model]["16 bits"]
+        return SHARE * of_precision, how
 
 
 def _ended_runs(suite: str) -> Iterable[RunRecord]:
@@ -127,7 +120,7 @@ def _ended_runs(suite: str) -> Iterable[RunRecord]:
 
 
 def _gpu_of(report: Report) -> tuple[str, str]:
-    """The model in RATES of the GPUs that a report trains on, and why another one is taken."""
+    """The model of the GPUs that a report trains on, and why another one is taken."""
     cluster = report.cluster
     gpus = (
         [gpu for host in hosts_seen(cluster.partition) for gpu in host.gpus]
@@ -135,7 +128,6 @@ def _gpu_of(report: Report) -> tuple[str, str]:
         else visible_gpus(os.environ)
     )
     for gpu in gpus:
-        for model in RATES:
-            if model in gpu.name:
-                return model, ""
+        if model := model_of(gpu.name):
+            return model, ""
     return USUAL, ", as the GPUs are not known"

@@ -100,7 +100,11 @@ FURTHER = (
     Further("range", "Speedup of single repeats", _range_of),
     Further("step", "ms a step", lambda row: in_four_digits(row.step_ms)),
     Further("flops", "FLOP utilisation", lambda row: percent(row.flop_utilisation)),
+    Further(
+        "sheet", "Data sheet FLOP utilisation", lambda row: percent(row.data_sheet_utilisation)
+    ),
     Further("memory", "Peak memory", lambda row: memory(row.peak_memory, row.peak_memory_is)),
+    Further("estimate", "Estimated memory", lambda row: memory(row.estimated_memory, "")),
     Further("energy", "J a sample", lambda row: in_four_digits(row.joules_per_sample)),
     Further("load", "Other work", lambda row: percent(row.load)),
     Further("hosts", "Hosts", lambda row: row.hosts or ABSENT),
@@ -463,7 +467,11 @@ class Context:
     @property
     def flops(self) -> dict[str, Flops]:
         """Title of each workload with a FLOP utilisation -> what a sample costs."""
-        shown = {cell.row.workload for cell in self.cells if pd.notna(cell.row.flop_utilisation)}
+        shown = {
+            cell.row.workload
+            for cell in self.cells
+            if pd.notna([cell.row.flop_utilisation, cell.row.data_sheet_utilisation]).any()
+        }
         workloads = [load_workloads()[workload] for workload in sorted(shown)]
         return {workload.title: workload.flops for workload in workloads if workload.flops}
 

@@ -24,7 +24,7 @@ from reperf.yaml_files import read_yaml_file
 Device = Literal["cpu", "cuda"]
 BuildKind = Literal["lock", "image", "environment"]
 LockName = Literal["cpu", "cuda", "volta"]
-Precision = Literal["fp32", "tf32", "fp16", "bf16", "amp"]
+Precision = Literal["fp32", "tf32", "fp16", "bf16", "fp8", "amp"]
 Input = Literal["records", "folder", "synthetic"]
 Parallelism = Literal["data", "pipeline", "shard", "tensor"]
 """How devices share the training: by samples, by layers, by weights that are spread until they are
@@ -151,6 +151,10 @@ class Capability(Model):
     )
     precisions: dict[Device, tuple[Precision, ...]] | None = Field(
         None, description="left out: the system's"
+    )
+    precisions_under: dict[Parallelism, tuple[Precision, ...]] = Field(
+        {},
+        description="likewise, where devices share the training like that; left out: all of them",
     )
     reads: tuple[str, ...] = Field(
         (),
@@ -438,6 +442,11 @@ class System(Model):
         lacks = {
             f"{kind}-parallel training of {workload}": kind not in can.parallel
             for kind in parallel or ("data",)
+        }
+        lacks |= {
+            f"{kind}-parallel training in {precision}": computed_in not in trained
+            for kind, trained in can.precisions_under.items()
+            if kind in parallel
         }
         lacks |= {
             "gradient accumulation": accumulation > 1

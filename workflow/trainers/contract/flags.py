@@ -105,6 +105,9 @@ def parse_flags(recipe, argv=None):
         help="recompute a layer's features for its gradients; some: keep those of products and "
         "attention",
     )
+    parser.add_argument(
+        "--rowwise", action="store_true", help="in float8, scale each row by itself"
+    )
     parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
     parser.add_argument(
         "--proof",

@@ -8,18 +8,28 @@ DYNAMIC = "dynamic"
 STATIC_LOSS_SCALE = 128.0
 """What float16's loss is multiplied by if the scale is fixed, as in DLPerf's scripts for TensorFlow
 1: --use_static_loss_scaling --loss_scale=128."""
-COMPUTES = {"fp32": "float32", "tf32": "tf32", "fp16": "float16", "bf16": "bfloat16"}
+COMPUTES = {
+    "fp32": "float32",
+    "tf32": "tf32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp8": "float8",
+}
 """What is asked for -> the data type of convolutions and matrix products."""
 AMP = {"cuda": "fp16", "cpu": "bf16"}
 """What `amp` is on a device: on GPUs what the DLPerf report trained in."""
 WORDS = (*COMPUTES, "amp")
 
 
+_IN_MEMORY = {"tf32": "float32", "float8": "bfloat16"}
+
+
 class Precision(NamedTuple):
     """What is computed in which data type; weights, and their updates, are always float32."""
 
     compute: str
-    """The data type of convolutions and matrix products: float32, tf32, float16 or bfloat16."""
+    """The data type of convolutions and matrix products: float32, tf32, float16, bfloat16 or
+    float8, in which the products of layers alone are computed."""
     loss_scale: Union[float, str, None] = None
     """What the loss is multiplied by, so that no gradient vanishes in float16: a fixed number, or
     DYNAMIC; None in other types, which need none. With a fixed one nothing looks for overflows, as
@@ -27,8 +37,9 @@ class Precision(NamedTuple):
 
     @property
     def dtype(self):
-        """The data type of what is multiplied, as it lies in memory: tf32 is no other there."""
-        return "float32" if self.compute == "tf32" else self.compute
+        """The data type of features, as they lie in memory: tf32 is no other there, and what is
+        multiplied in float8 comes and goes in bfloat16."""
+        return _IN_MEMORY.get(self.compute, self.compute)
 
 
 def asked(flags):
@@ -37,8 +48,8 @@ def asked(flags):
 
 
 def halves(flags):
-    """Whether the flags ask for 16-bit numbers."""
-    return asked(flags) in ("fp16", "bf16")
+    """Whether the flags ask for features of 16 bits."""
+    return asked(flags) in ("fp16", "bf16", "fp8")
 
 
 def precision_of(flags, computes):

@@ -132,6 +132,8 @@ def matrix_rates(backend):
         Data type -> the most floating-point operations a second of a few sizes.
     """
     types = ("float32", *backend.computes.get(backend.flags.device, ()))
+    if backend.flags.device == "cpu":
+        types = tuple(dtype for dtype in types if dtype != "float8")  # seconds for one product
     rates = {dtype: _rates(backend, dtype) for dtype in types}
     return {dtype: max(found) for dtype, found in rates.items() if found}
 

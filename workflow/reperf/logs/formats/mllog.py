@@ -42,7 +42,7 @@ from reperf.values import Status
 _EXCUSES: dict[bytes, Status] = {b"REFUSED": "failed", b"OOM": "oom"}
 _EXCUSE = re.compile(rb":::(REFUSED|OOM) (rank \d{1,9}(?: \(stage \d{1,9}\))?: [^\r\n]{0,10000})")
 _LONGEST_LABELS = 200  # bytes
-_WORDS = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf16"}
+_WORDS = {"float32": "fp32", "tf32": "tf32", "float16": "fp16", "bfloat16": "bf16", "float8": "fp8"}
 """What the configuration calls the data type in which a trainer computes."""
 _NO_COUNTS = {"iteration", "seconds", "loss", "throughput"}
 """All other numbers of a step are counts."""

@@ -17,6 +17,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from trainers.contract import backend, settings
 from trainers.contract.recipe import AdamW
+from trainers.frameworks.torch import float8
 from trainers.frameworks.torch.inputs import on_device, prepared
 from trainers.frameworks.torch.scaling import make_scaler
 
@@ -45,6 +46,9 @@ class Backend(backend.Backend):
             torch.backends.cuda.matmul.allow_tf32 = settings.switched("matmul.allow_tf32", tf32)
             self.device_name = torch.cuda.get_device_name(device)
         self.device = self.reader_device = device
+        if TORCH >= (2, 10) and float8.computes_on(device):  # older ones have not been tried
+            there = self.computes[flags.device]
+            self.computes = {**self.computes, flags.device: (*there, "float8")}
         torch.manual_seed(flags.seed + place.rank)  # for dropout
         if place.world_size > 1:
             self.library = self._connect()
@@ -77,10 +81,10 @@ class Backend(backend.Backend):
         return torch.conv2d(images, filters)
 
     def multiply(self, left, right):
-        return left @ right
+        return float8.multiply(left, right) if left.element_size() == 1 else left @ right
 
     def cast(self, numbers, dtype):
-        return numbers.to(getattr(torch, dtype))
+        return float8.cast(numbers) if dtype == "float8" else numbers.to(getattr(torch, dtype))
 
     def versions(self):
         found = {"torch": torch.__version__}
@@ -171,7 +175,7 @@ class DataParallel(Step):
 
     def build(self, work, made):
         """The network, with its start weights, and what computes it on all ranks together."""
-        network = work.model(work.flags)
+        network = network_of(work)
         start(work.named(network.parameters()), work)
         return network, self.spread(network, made)
 
@@ -226,6 +230,12 @@ class DataParallel(Step):
                 self._optimizer.zero_grad()  # to None, by torch's default and by apex's
             self._scaler.scale(loss if parts == 1 else loss / parts).backward()
         return loss.detach()  # or what it was computed from would lie beside the next one's
+
+
+def network_of(work):
+    """The model, in the run's precision; its weights are not those of the start yet."""
+    network = work.model(work.flags)
+    return float8.converted(network, work.flags) if work.precision.compute == "float8" else network
 
 
 def start(weights, work):

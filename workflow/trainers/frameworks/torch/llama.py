@@ -13,7 +13,7 @@ from torch.distributed.tensor.parallel import (
 from torch.nn import functional
 from torch.nn.attention import SDPBackend
 
-from trainers.contract.precision import COMPUTES, asked
+from trainers.contract.precision import COMPUTES, Precision, asked
 from trainers.contract.settings import switched
 from trainers.frameworks.torch.attention import joined
 from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
@@ -138,7 +138,7 @@ def attended(query, key, value):
 
 def attention_kernel(shape, flags):
     """The name of the kernel by which torch attends here, such as "cudnn_attention"."""
-    dtype = getattr(torch, COMPUTES[asked(flags)].replace("tf32", "float32"))
+    dtype = getattr(torch, Precision(COMPUTES[asked(flags)]).dtype)
     width = shape["hidden"] // shape["heads"]
     query, key = (
         torch.empty(1, shape[name], shape["context"], width, device=flags.device, dtype=dtype)

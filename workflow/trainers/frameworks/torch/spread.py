@@ -20,7 +20,7 @@ from trainers.contract.grid import grid_of
 from trainers.contract.precision import halves
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import digest
-from trainers.frameworks.torch.backend import DataParallel
+from trainers.frameworks.torch.backend import DataParallel, network_of
 
 
 class Spread(DataParallel):
@@ -37,6 +37,8 @@ class Spread(DataParallel):
         self._share, self._counts, self.part = self._grid.share, self._grid.counts, self._grid.part
         if self._grid.tensor > 1 and work.flags.compile and work.flags.recompute:
             raise Refused("--tensor, --compile and --recompute; allowed: two of them")
+        if self._grid.tensor > 1 and work.precision.compute == "float8":
+            raise Refused("--tensor and --precision fp8; allowed: one of them")
         if not dist.is_initialized():  # of one rank
             name = "gloo" if made.device.type == "cpu" else "nccl"
             dist.init_process_group(name, store=dist.HashStore(), rank=0, world_size=1)
@@ -64,7 +66,7 @@ class Spread(DataParallel):
             made.device.type, tuple(size for _, size in sizes), mesh_dim_names=names
         )
         with torch.device("meta"):
-            network = work.model(flags)
+            network = network_of(work)
         layers = list(network.layers)
         if flags.recompute:
             for layer in layers:
@@ -138,13 +140,16 @@ _KEPT = {
     getattr(torch.ops.aten, name).default
     for name in (
         "mm",
+        "_scaled_mm",
+        "amax",
         "_scaled_dot_product_flash_attention",
         "_scaled_dot_product_flash_attention_for_cpu",
         "_scaled_dot_product_efficient_attention",
         "_scaled_dot_product_cudnn_attention",
     )
 }
-"""What a selective recomputation keeps: products and attention, which take longest."""
+"""What a selective recomputation keeps: products, attention, which take longest, and the greatest
+numbers by which float8 scales."""
 
 
 def _recomputed(forward, keep):

@@ -1,9 +1,8 @@
 """The device memory that a run will take, estimated before it starts."""
 
-from trainers.contract.precision import COMPUTES
 from trainers.contract.recipe import AdamW
 
-from reperf.config import Run
+from reperf.config.run import Run
 from reperf.systems import load_systems, load_workloads
 
 RECOMPUTE = "--recompute"
@@ -23,7 +22,7 @@ def estimated_memory(run: Run) -> int | None:
         return None
     flags = [flag for each in load_systems()[run.system].varied(run.variant) for flag in each.flags]
     recompute = flags[flags.index(RECOMPUTE) + 1] if RECOMPUTE in flags else None
-    halves = COMPUTES.get(run.precision, "float16") in ("float16", "bfloat16")
+    halves = run.precision not in ("fp32", "tf32")
     shard, tensor = (run.parallel.shard, run.parallel.tensor) if run.parallel else (None, None)
     moments = 2 if isinstance(workload.numbers.OPTIMIZER, AdamW) else 1
     of_weights = 4 * (2 + moments) * count // (shard or 1)
