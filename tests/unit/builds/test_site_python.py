@@ -92,7 +92,7 @@ def test_a_conda_prefix_has_its_libraries_too(folder, tmp_path):
     assert seen(python=prefix).digest != found.digest
 
 
-def test_modules_are_loaded_in_their_order(folder, tmp_path, monkeypatch):
+def test_modules_are_loaded_in_their_order(folder, tmp_path, monkeypatch, capfd):
     if not Path("/usr/share/modules/init/bash").exists():
         cannot_run("environment-modules, by apt-get install environment-modules")
     (tmp_path / "modules").mkdir()
@@ -106,6 +106,7 @@ def test_modules_are_loaded_in_their_order(folder, tmp_path, monkeypatch):
     with refused_in_one_line("environment with modules nowhere: its Python does not start: ") as no:
         seen(modules=("nowhere",))
     assert "Unable to locate a modulefile for 'nowhere'" in str(no.value)
+    assert capfd.readouterr().err == "", "the one line says it"
 
 
 def test_what_reperf_sets_counts_more_than_what_a_site_sets_but_its_own_path_stays(folder):

@@ -60,8 +60,8 @@ MOST_REPEATS = 200
 _ALARM = 0.04
 """The greatest p, corrected for the number of cells, at which a change is reported.
 
-Equal builds have a false alarm in at most this share of comparisons. It is below 5 % so that a count
-of them shows as much.
+Equal builds have a false alarm in at most this share of comparisons. It is below 5 % so that
+counts of them are, too.
 """
 _SLACK = 0.004
 """Of _ALARM, what is spent on finding the cells that are sure to be within the threshold."""
