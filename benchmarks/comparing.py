@@ -102,6 +102,8 @@ def noisy() -> float:
     return 0.03
 
 
+EQUAL = (40, steady, "0.3 %", 0.0, 0.0, 7, 0)
+"""Ten times as many comparisons, so that its false alarms are counted more exactly."""
 SIMULATED = [
     # cells, CV, what it is called, change, threshold, repeats, between campaigns
     (1, steady, "0.3 %", -0.01, 0.0, 7, 0),
@@ -127,13 +129,14 @@ SIMULATED = [
 def simulate(matrices: int) -> None:
     print("cells  CV         change  threshold  n   apart  | the changed cell, % | matrices with")
     print("                                                                      a false alarm, %")
-    for cells, cv, name, change, threshold, n, apart in SIMULATED:
-        first, others = verdicts(matrices, cells, cv, change, threshold, n, apart)
+    for row in (*SIMULATED, EQUAL):
+        cells, cv, name, change, threshold, n, apart = row
+        number = matrices * (10 if row is EQUAL else 1)
+        first, others = verdicts(number, cells, cv, change, threshold, n, apart)
         shown = ", ".join(
-            f"{judgement} {100 * number / matrices:.1f}"
-            for judgement, number in first.most_common()
+            f"{judgement} {100 * times / number:.1f}" for judgement, times in first.most_common()
         )
-        alarms = 100 * others["alarm"] / matrices
+        alarms = 100 * others["alarm"] / number
         print(
             f"{cells:5}  {name:9}  {100 * change:+.0f} %    {100 * threshold:.0f} %"
             f"        {n:<3} {100 * apart:.1f} %  | {shown} | {alarms:.1f}",

@@ -106,7 +106,22 @@ def _packages():
             packages[key] = version
             if _adds_to_what_is_beneath() and _is_within(sys.prefix, place):
                 overlay[key] = version
-    return packages, overlay
+    return dict(_of_conda(), **packages), overlay
+
+
+def _of_conda():
+    """The packages of a conda environment, name -> version and build: libraries such as MKL, too.
+
+    Only the build says some of what matters, as which BLAS conda-forge's libblas is.
+    """
+    prefix = sys.base_prefix if _adds_to_what_is_beneath() else sys.prefix
+    try:
+        files = os.listdir(os.path.join(prefix, "conda-meta"))
+    except OSError:
+        return {}
+    # A record is called NAME-VERSION-BUILD.json, and only a name may have more hyphens.
+    parts = [file[: -len(".json")].rsplit("-", 2) for file in files if file.endswith(".json")]
+    return {part[0]: " ".join(part[1:]) for part in parts if len(part) == 3}
 
 
 def _installed():

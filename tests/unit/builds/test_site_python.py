@@ -1,6 +1,8 @@
 """Environments that are there: how each form of them starts, and what is in it."""
 
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -65,7 +67,32 @@ def test_a_folder_its_python_and_a_line_that_activates_it_are_one_environment(fo
     assert seen(python=folder).digest != by_path.digest
 
 
-def test_modules_are_loaded_in_their_order(folder, tmp_path, monkeypatch):
+def test_a_conda_prefix_has_its_libraries_too(folder, tmp_path):
+    """Its Python is a copy with a standard library of its own, and nothing activates it."""
+    prefix, python = tmp_path / "conda env", f"python3.{sys.version_info.minor}"
+    library = prefix / "lib" / python
+    library.mkdir(parents=True)
+    for entry in Path(os.__file__).parent.iterdir():
+        if entry.name != "site-packages":
+            (library / entry.name).symlink_to(entry)
+    (prefix / "bin").mkdir()
+    shutil.copy(Path(sys.executable).resolve(), prefix / "bin/python")
+    shutil.copytree(folder / "lib" / python / "site-packages", library / "site-packages")
+    (prefix / "conda-meta").mkdir()
+    (prefix / "conda-meta/history").touch()
+    for name in ("numpy-3.0-py312h0_0", "libblas-3.9.0-34_h1_openblas", "nvidia-nccl-2.29-h5_0"):
+        (prefix / f"conda-meta/{name}.json").write_text("{}")
+    found = seen(python=prefix)
+    assert found.executable == str(prefix / "bin/python")
+    libraries = {"libblas": "3.9.0 34_h1_openblas", "nvidia-nccl": "2.29 h5_0"}
+    assert found.packages == libraries | {"torch": "9.1+cpu", "numpy": "3.0"}
+    # Another BLAS of the same version.
+    blas = prefix / "conda-meta/libblas-3.9.0-34_h1_openblas.json"
+    blas.rename(blas.with_name("libblas-3.9.0-34_h2_mkl.json"))
+    assert seen(python=prefix).digest != found.digest
+
+
+def test_modules_are_loaded_in_their_order(folder, tmp_path, monkeypatch, capfd):
     if not Path("/usr/share/modules/init/bash").exists():
         cannot_run("environment-modules, by apt-get install environment-modules")
     (tmp_path / "modules").mkdir()
@@ -79,6 +106,7 @@ def test_modules_are_loaded_in_their_order(folder, tmp_path, monkeypatch):
     with refused_in_one_line("environment with modules nowhere: its Python does not start: ") as no:
         seen(modules=("nowhere",))
     assert "Unable to locate a modulefile for 'nowhere'" in str(no.value)
+    assert capfd.readouterr().err == "", "the one line says it"
 
 
 def test_what_reperf_sets_counts_more_than_what_a_site_sets_but_its_own_path_stays(folder):

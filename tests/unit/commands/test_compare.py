@@ -321,9 +321,12 @@ def test_published_repeats_of_two_weeks_compare_as_the_page_shows(compare, tmp_p
     write_published(tmp_path)
     monkeypatch.chdir(tmp_path)
     page = (ROOT / "docs/comparing.md").read_text(encoding="utf-8")
-    status, out, _ = compare("0822", "0829")
+    status, out, _ = compare("0822", "0829", "--html", "comparison.html")
     assert status == 0
     assert out in page
+    example = ROOT / "docs/examples/comparison.html"
+    made = Path("comparison.html").read_text(encoding="utf-8")
+    assert made == example.read_text(encoding="utf-8"), f"cp comparison.html {example}"
     status, out, _ = compare("0822", "0829", "--threshold", "0%")
     assert status == SLOWER
     assert "1 slower" in out

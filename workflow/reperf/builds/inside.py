@@ -12,6 +12,7 @@ from reperf.builds.steps import do
 from reperf.errors import ReperfError
 from reperf.host import Environment
 from reperf.systems import ROOT, Device, System
+from reperf.text import listed
 
 LEAST_PYTHON = (3, 7)
 """What trainers run on."""
@@ -136,10 +137,12 @@ class BuildPython:
         }
         # Not with --help, to which Paddle's launcher answers with an error; and not the work
         # folder's.
-        modules = {word: word for before, word in pairwise(system.launch) if before == "-m"}
-        modules |= {name: ", ".join(system.modules(name)) for name in workloads}
-        for what, names in modules.items():
-            if names:
-                commands[what] = ["-c", f"import sys; del sys.path[0]; import {names}"]
+        modules = {word: [word] for before, word in pairwise(system.launch) if before == "-m"}
+        for name in workloads:
+            modules.setdefault(", ".join(system.modules(name)), []).append(name)
+        for imported, needing in modules.items():
+            if imported:
+                program = f"import sys; del sys.path[0]; import {imported}"
+                commands[listed(needing)] = ["-c", program]
         for what, arguments in commands.items():
             self.do(arguments, f"{what}: does not start in {self.build}")

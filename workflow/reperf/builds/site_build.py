@@ -1,5 +1,6 @@
 """Builds from existing environments: reperf records what they have and installs nothing."""
 
+from dataclasses import replace
 from pathlib import Path
 
 from reperf.builds.build import Built, SiteBuild
@@ -23,7 +24,8 @@ def build_site(build: SiteBuild, folder: Path) -> None:
             f"environment {build.environment}: has changed since this call planned its runs; the "
             f"next call plans them again"
         )
-    started = python_of(build.environment)
+    # A first import from a shared disk may take minutes.
+    started = replace(python_of(build.environment), time_limit=None)
     contents = started.contents_with(build.system.framework)
     on_gpus = contents.cuda or contents.rocm
     if build.device == "cuda" and not on_gpus:

@@ -24,7 +24,10 @@ def do(
     environment: Mapping[str, str] | None = None,
     time_limit: float | None = None,
 ) -> str:
-    """Run a command and return its output; its messages go to this process's standard error.
+    """Run a command and return its output.
+
+    Its messages go to this process's standard error, where a build's log is; but not those of a
+    command with a time limit, which only looks: modules greet whoever loads them.
 
     Args:
         trouble: what to say if it fails.
@@ -43,7 +46,8 @@ def do(
         raise ReperfError(f"{trouble}: {command[0]}: {error.strerror}") from None
     except TimeoutExpired:
         raise ReperfError(f"{trouble}: no answer after {time_limit:g} s") from None
-    sys.stderr.write(answer.stderr)
+    if time_limit is None:
+        sys.stderr.write(answer.stderr)
     if answer.returncode == 0:
         return answer.stdout
     lines = (answer.stdout + answer.stderr).strip().splitlines() or [f"exit {answer.returncode}"]

@@ -57,8 +57,14 @@ _SEEN_IN = ("num_nodes", "devices_per_node")
 """Columns that `topology` says, too."""
 MOST_REPEATS = 200
 """Of a cell on either side; the exact distribution of more takes too long."""
-_SLACK = 0.005
-"""Of SIGNIFICANCE, what is spent on finding the cells that are sure to be within the threshold."""
+_ALARM = 0.04
+"""The greatest p, corrected for the number of cells, at which a change is reported.
+
+Equal builds have a false alarm in at most this share of comparisons. It is below 5 % so that
+counts of them are, too.
+"""
+_SLACK = 0.004
+"""Of _ALARM, what is spent on finding the cells that are sure to be within the threshold."""
 _POWER = 0.8
 """The chance with which the number of repeats that a verdict names would give another one."""
 _TESTED = ("slower", "perhaps slower", "faster", "perhaps faster", "same", "cannot tell")
@@ -173,14 +179,11 @@ def judge(cells: Sequence[Sides], threshold: float) -> list[Verdict]:
     bounds = [1 - threshold if change.estimate < 1 else 1 + threshold for change in ratios]
     outside = [not 1 - threshold <= change.estimate <= 1 + threshold for change in ratios]
     changed = _with_rank_tests([(new, base) for base, new in cells])
-    beyond = _beyond(
-        [
-            ([throughput / bound for throughput in new], base)
-            for (base, new), bound in zip(cells, bounds, strict=True)
-        ],
-        outside,
-        _SLACK if threshold else 0.0,
-    )
+    against = [
+        ([throughput / bound for throughput in new], base)
+        for (base, new), bound in zip(cells, bounds, strict=True)
+    ]
+    beyond = _beyond(against, outside) if threshold else changed
     verdicts = []
     for (base, new), change, any_p, beyond_p in zip(cells, ratios, changed, beyond, strict=True):
         verdict = Verdict(_judgement(change, any_p, beyond_p, threshold), change, any_p, beyond_p)
@@ -193,12 +196,12 @@ def judge(cells: Sequence[Sides], threshold: float) -> list[Verdict]:
 
 def _judgement(change: Ratio, changed: float, beyond: float, threshold: float) -> Judgement:
     slower = change.estimate < 1
-    if beyond <= SIGNIFICANCE:
+    if beyond <= _ALARM:
         return "slower" if slower else "faster"
     low, high = change.low, change.high
     if low is not None and high is not None and 1 - threshold <= low <= high <= 1 + threshold:
         return "same"
-    if changed <= SIGNIFICANCE:
+    if changed <= _ALARM:
         return "perhaps slower" if slower else "perhaps faster"
     return "cannot tell"
 
@@ -209,7 +212,7 @@ def _with_rank_tests(cells: Sequence[Sides], tested: Sequence[bool] | None = Non
     return [max(p, rank_test(ours, theirs)) for p, (ours, theirs) in together]
 
 
-def _beyond(cells: Sequence[Sides], outside: Sequence[bool], slack: float) -> list[float]:
+def _beyond(cells: Sequence[Sides], outside: Sequence[bool]) -> list[float]:
     """The p of each cell's test that its change is not larger than the threshold.
 
     Cells that are sure to be within the threshold cannot raise a false alarm, and are left out
@@ -220,14 +223,13 @@ def _beyond(cells: Sequence[Sides], outside: Sequence[bool], slack: float) -> li
     Args:
         cells: throughputs after the change, divided by the bound that is nearer; and before it.
         outside: for each cell, whether its observed change is larger than the threshold.
-        slack: the level of the first test; 0: nothing can be within the threshold.
     """
     within = step_down(cells, [not is_outside for is_outside in outside])
-    left = [at for at, p in enumerate(within) if not slack or p > slack]
+    left = [at for at, p in enumerate(within) if p > _SLACK]
     p_left = _with_rank_tests([cells[at] for at in left], [outside[at] for at in left])
     corrected = [1.0] * len(cells)
     for at, p in zip(left, p_left, strict=True):
-        corrected[at] = min(1.0, p + slack) if outside[at] else 1.0
+        corrected[at] = min(1.0, p + _SLACK) if outside[at] else 1.0
     return corrected
 
 
@@ -241,7 +243,8 @@ def _repeats_to_tell(
     """
     freedom = len(base) + len(new) - 2
     room = abs(abs(log(estimate)) - (-log1p(-threshold) if estimate < 1 else log1p(threshold)))
-    tests = 1 if 1 - threshold < estimate < 1 + threshold else cells
+    is_within = 1 - threshold < estimate < 1 + threshold
+    level = SIGNIFICANCE if is_within else _ALARM / cells
     fewest = max(repeats_to_resolve(1), min(len(base), len(new)) + 1)
     squares = sum(
         variance(map(log, values)) * (len(values) - 1) for values in (base, new) if len(values) > 1
@@ -251,7 +254,7 @@ def _repeats_to_tell(
     if not room:
         return None
     normal = NormalDist()
-    quantiles = normal.inv_cdf(1 - SIGNIFICANCE / 2 / tests) + normal.inv_cdf(_POWER)
+    quantiles = normal.inv_cdf(1 - level / 2) + normal.inv_cdf(_POWER)
     needed = 2 * squares / freedom * (quantiles / room) ** 2 * pi / 3
     return max(fewest, ceil(needed)) if needed <= MOST_REPEATS else None
 

@@ -8,7 +8,7 @@ with probability 1 - 2 P(B < k), B binomial with n and 1/2, whatever the distrib
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache, lru_cache
-from itertools import combinations, count
+from itertools import combinations, count, islice
 from math import ceil, comb
 from typing import Literal, NamedTuple
 
@@ -317,44 +317,47 @@ def step_down(
     """
     logs = [[np.log(side) for side in cell] for cell in cells]
     spreads = [float(np.var(np.concatenate(sides), ddof=1)) for sides in logs]
-    usual = float(np.median(spreads)) if spreads else 0.0
-    every = [_statistics(ours, theirs, usual) for ours, theirs in logs]
+    nulls = _nulls(logs, float(np.median(spreads)) if spreads else 0.0)
     told = tested or [True] * len(cells)
-    seen = [float(one[0]) * is_tested for one, is_tested in zip(every, told, strict=True)]
-    nulls = [np.sort(statistics) for statistics in every]
+    seen = [float(null[0]) * is_tested for null, is_tested in zip(nulls, told, strict=True)]
     corrected, least = [1.0] * len(cells), 0.0
     order = sorted(range(len(cells)), key=lambda cell: -seen[cell])
     for place, cell in enumerate(order):
         bound = seen[cell] * (1 - 1e-9)
-        rest = [nulls[one] for one in order[place:]]
-        tails = ((len(null) - np.searchsorted(null, bound)) / len(null) for null in rest)
-        least = max(least, float(sum(tails)))
+        tails = (np.count_nonzero(nulls[at] >= bound) / len(nulls[at]) for at in order[place:])
+        least = max(least, sum(tails))
         if least >= 1:
             break
         corrected[cell] = least
     return corrected
 
 
-def _statistics(
-    ours: npt.NDArray[np.float64], theirs: npt.NDArray[np.float64], usual: float
-) -> npt.NDArray[np.float64]:
-    """|t| of every arrangement of the repeats of both sides, first of that which was measured."""
-    n, m = len(ours), len(theirs)
-    values = np.concatenate([ours, theirs])
-    values -= values.mean()
-    sums = _arrangements(n, m) @ values
-    within = np.maximum((values**2).sum() - sums**2 * (1 / n + 1 / m), 0)
-    variance = (_BORROWED * usual + within) / (_BORROWED + n + m - 2)
-    error = np.sqrt(np.maximum(variance, _ROUNDING**2) * (1 / n + 1 / m))
-    return np.abs(sums) * (1 / n + 1 / m) / error
+def _nulls(
+    logs: Sequence[Sequence[npt.NDArray[np.float64]]], usual: float
+) -> list[npt.NDArray[np.float64]]:
+    """Of each cell, |t| of its repeats in every arrangement, first in that which was measured."""
+    nulls: dict[int, npt.NDArray[np.float64]] = {}
+    sizes = [(len(ours), len(theirs)) for ours, theirs in logs]
+    for n, m in set(sizes):
+        alike = [cell for cell, size in enumerate(sizes) if size == (n, m)]
+        values = np.array([np.concatenate(logs[cell]) for cell in alike]).T
+        values -= values.mean(axis=0)
+        sums = _arrangements(n, m).astype(np.float64) @ values
+        within = np.maximum((values**2).sum(axis=0) - sums**2 * (1 / n + 1 / m), 0)
+        variance = (_BORROWED * usual + within) / (_BORROWED + n + m - 2)
+        error = np.sqrt(np.maximum(variance, _ROUNDING**2) / (1 / n + 1 / m))
+        nulls |= zip(alike, np.ascontiguousarray((np.abs(sums) / error).T), strict=True)
+    return [nulls[cell] for cell in range(len(logs))]
 
 
 @lru_cache(maxsize=8)
 def _arrangements(ours: int, theirs: int) -> npt.NDArray[np.bool_]:
     """A row an arrangement: which of all repeats are on our side; first, the first ones are."""
     everyone = ours + theirs
-    if comb(everyone, ours) <= MOST_ARRANGEMENTS:
-        chosen = np.array(list(combinations(range(everyone), ours)))
+    if (number := comb(everyone, ours)) <= MOST_ARRANGEMENTS:
+        # The later half of equal sides mirrors the earlier one.
+        half = islice(combinations(range(everyone), ours), number // (1 + (ours == theirs)))
+        chosen = np.array(list(half))
     else:  # the same ones on every call
         chance = np.random.default_rng(ours)
         chosen = chance.random((DRAWS, everyone)).argsort(axis=1)[:, :ours]
