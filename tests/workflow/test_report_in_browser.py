@@ -168,10 +168,10 @@ def test_columns_show_on_demand(visit, report):
     columns = page.locator("#suite-small .more-each")
     assert columns.count() == 3  # the heading and two cells
     assert not columns.first.is_visible()
-    page.get_by_label("Median a device").check()
+    page.get_by_label("Median per device").check()
     summary = pd.read_csv(report.with_name("summary.csv")).query("suite == 'small'")
     shown = [in_four_digits(value) for value in summary["per_device"]]
-    assert columns.all_inner_texts() == ["Median a device", *shown]
+    assert columns.all_inner_texts() == ["Median per device", *shown]
 
 
 def test_rows_are_sorted_and_filtered(visit):
@@ -193,7 +193,7 @@ def test_without_scripts_the_page_says_the_same(visit):
     page = visit(java_script_enabled=False).page
     assert page.locator("#suite-small table.sortable tbody tr").count() == 2
     assert page.locator("input.filter").count() == 0
-    page.get_by_label("Median a device").check()
+    page.get_by_label("Median per device").check()
     assert page.locator("#suite-small .more-each").first.is_visible()
 
 

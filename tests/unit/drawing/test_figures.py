@@ -292,7 +292,7 @@ def test_of_many_cells_the_most_devices_alone_are_drawn():
         (
             "energy",
             "joules_per_sample",
-            "Energy a sample on {}: 0.5000 J (B) to 0.8000 J (A)",
+            "Energy per sample on {}: 0.5000 J (B) to 0.8000 J (A)",
         ),
         (
             "utilisation",

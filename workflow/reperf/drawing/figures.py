@@ -82,7 +82,7 @@ STEADY, DRIFT = 0.1, 0.05
 """How far a step may be from its run's median, and one half of a window from the other, to be
 called steady."""
 COSTS = {
-    "energy": ("joules_per_sample", 1, "J a sample", "not metered"),
+    "energy": ("joules_per_sample", 1, "J per sample", "not metered"),
     "utilisation": (
         "flop_utilisation",
         100,
@@ -346,7 +346,7 @@ def draw_cost(kind: str, cells: pd.DataFrame, subtitle: str) -> Figure:
     same = {f"throughput_{name}": numbers for name in ("median", "min", "max")}
     cells = cells.assign(**same, runs=[()] * len(cells), status=cells["status"].mask(lacks, none))
     said = (lambda value: f"{in_four_digits(value)} J") if kind == "energy" else "{:.1f} %".format
-    what = {"energy": "Energy a sample", "utilisation": "FLOP utilisation"}[kind]
+    what = {"energy": "Energy per sample", "utilisation": "FLOP utilisation"}[kind]
     found = _range_found(cells, "throughput_median", what, said, least_first=kind == "energy")
     return draw_throughput(cells, found, subtitle, unit, what)
 
