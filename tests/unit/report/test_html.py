@@ -45,7 +45,7 @@ def test_a_cell_that_waited_for_its_data_is_marked_as_bound_by_its_loader(page, 
     assert {"25.0 %" in row for row in found if "bound by loader" in row} == {True}
     assert {"25.0 %" in row for row in found if "bound by loader" not in row} == {False}
     assert "2 waited for data" in page.text
-    assert page.text.count("Bound by its loader: for more than 5 % of its time") == 1
+    assert page.text.count("Bound by its loader: training waited for the next batch") == 1
 
 
 def test_every_run_names_its_log_hash_command_settings_and_record(page, big_benchmark):
