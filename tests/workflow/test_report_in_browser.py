@@ -1,5 +1,6 @@
 """The report of a real benchmark in a real browser: Debian's chromium."""
 
+import runpy
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -8,10 +9,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from playwright.sync_api import Browser, Page, sync_playwright
+from reperf.errors import ReperfError
 from reperf.number_format import in_four_digits
+from reperf.tables import SUMMARY, read_summary, write_table
 
 from tests.helpers.refusal import cannot_run
-from tests.helpers.small_benchmark import Benchmark
+from tests.helpers.small_benchmark import ROOT, Benchmark
 from tests.unit.report.eight_systems import eight_systems
 
 pytestmark = pytest.mark.browser
@@ -165,10 +168,10 @@ def test_columns_show_on_demand(visit, report):
     columns = page.locator("#suite-small .more-each")
     assert columns.count() == 3  # the heading and two cells
     assert not columns.first.is_visible()
-    page.get_by_label("Median a device").check()
+    page.get_by_label("Median per device").check()
     summary = pd.read_csv(report.with_name("summary.csv")).query("suite == 'small'")
     shown = [in_four_digits(value) for value in summary["per_device"]]
-    assert columns.all_inner_texts() == ["Median a device", *shown]
+    assert columns.all_inner_texts() == ["Median per device", *shown]
 
 
 def test_rows_are_sorted_and_filtered(visit):
@@ -190,7 +193,7 @@ def test_without_scripts_the_page_says_the_same(visit):
     page = visit(java_script_enabled=False).page
     assert page.locator("#suite-small table.sortable tbody tr").count() == 2
     assert page.locator("input.filter").count() == 0
-    page.get_by_label("Median a device").check()
+    page.get_by_label("Median per device").check()
     assert page.locator("#suite-small .more-each").first.is_visible()
 
 
@@ -262,3 +265,23 @@ def test_on_a4_no_column_is_cut_off(eight, browser):
     for table in page.locator("table:visible").all():
         box = table.bounding_box()
         assert box["x"] + box["width"] <= width + 1
+
+
+@pytest.mark.parametrize("mark", ["", "scattered"])
+def test_readmes_picture_is_that_of_a_report_without_a_mark(finished_benchmark, mark):
+    folder = finished_benchmark.folder
+    summary, readme = folder / "results/summary.csv", folder / "README.md"
+    cells = read_summary(summary)
+    marked = cells.assign(marks=cells["marks"].where(cells["status"] == "unsupported", mark))
+    write_table(summary, marked.to_dict("records"), SUMMARY)
+    picture, before = folder / "docs/images/report.png", readme.read_text()
+    picture.unlink()
+    main = runpy.run_path(str(ROOT / "docs/make_picture.py"))["main"]
+    if mark:
+        with pytest.raises(ReperfError, match=r"summary.csv: small stand-in: scattered; small"):
+            main(folder)
+    else:
+        main(folder)
+        assert picture.read_bytes().startswith(b"\x89PNG")
+    assert (readme.read_text() == before) == bool(mark)
+    assert picture.exists() != bool(mark)

@@ -73,7 +73,9 @@ def test_an_installed_wheel_measures_verifies_and_rebuilds(
     assert remade == f"new: 17 files made again, all with the same bytes as in {archive}\n"
 
 
-def test_the_wheel_alone_measures_and_says_what_else_needs_more(wheel: Path, tmp_path: Path):
+def test_the_wheel_alone_measures_and_verifies_and_says_what_needs_more(
+    wheel: Path, tmp_path: Path
+):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     uv, folder = find_uv_bin(), tmp_path / "environment"
     install = [uv, "pip", "install", "--quiet", "--constraints", ROOT / "requirements.txt", wheel]
@@ -83,13 +85,17 @@ def test_the_wheel_alone_measures_and_says_what_else_needs_more(wheel: Path, tmp
     program = f"import reperf; print(*reperf.measure({str(LOG)!r})['unit'])"
     answer = subprocess.check_output([folder / "bin/python", "-c", program], env=clean, text=True)
     assert answer == "images/s\n"
-    (tmp_path / "x.zip").touch()
-    answer = subprocess.run(
-        [folder / "bin/reperf", "archive", "verify", tmp_path / "x.zip"],
-        check=False,
-        env=clean,
-        capture_output=True,
-        text=True,
-    )
-    assert answer.returncode == 1
-    assert " is not installed; install reperf[report]" in answer.stderr
+    archive = str(tmp_path / "x.zip")
+    Path(archive).touch()
+    for arguments, said in (
+        (["verify", archive], "x.zip: is no whole archive"),
+        (["rebuild", archive, "--to", archive], "not installed; install reperf[report]"),
+    ):
+        answer = subprocess.run(
+            [folder / "bin/reperf", "archive", *arguments],
+            check=False,
+            env=clean,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert (answer.returncode, said in answer.stderr) == (1, True), answer.stderr

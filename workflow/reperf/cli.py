@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             raise
         message = (
             f"{error.name} is not installed; install reperf[report], which draws, writes pages and "
-            "checks archives, or reperf[workflow], which also runs benchmarks"
+            "rebuilds archives, or reperf[workflow], which also runs benchmarks"
         )
     except OSError as error:
         # No other file raises these without its name: it is standard output that takes no more.

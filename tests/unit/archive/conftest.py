@@ -6,8 +6,8 @@ from contextlib import chdir
 from pathlib import Path
 
 import pytest
-from reperf.archive import rebuild
 from reperf.config import Report, load_report
+from reperf.drawing import figures
 
 from tests.unit.archive.suites import SUITE, archive_suite
 
@@ -18,7 +18,7 @@ def draw_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, s
 
     That they are the same each time is the promise of one test, which draws them anew.
     """
-    draw, drawn = rebuild.draw_suite, {}
+    draw, drawn = figures.draw_suite, {}
 
     def draw_suite(measurements: str, summary: str, stem: str) -> None:
         tables = measurements, summary
@@ -33,7 +33,7 @@ def draw_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, s
 
 @pytest.fixture
 def drawn_once(monkeypatch: pytest.MonkeyPatch, draw_once: Callable[[str, str, str], None]) -> None:
-    monkeypatch.setattr(rebuild, "draw_suite", draw_once)
+    monkeypatch.setattr(figures, "draw_suite", draw_once)
 
 
 @pytest.fixture(scope="session")

@@ -73,7 +73,7 @@ def test_tables_and_figures_rebuild_to_the_byte_from_the_archive_alone(archived,
         raise AssertionError("a rebuild must not ask the network")
 
     monkeypatch.setattr(socket, "socket", refuse)
-    monkeypatch.setattr("reperf.archive.rebuild.draw_suite", draw_suite)  # anew
+    monkeypatch.setattr("reperf.drawing.figures.draw_suite", draw_suite)  # anew
     made = rebuild(archived, Path("new/folder"))
     made_again = [*tables_of("resnet50"), CHECK, *figures_of("resnet50"), README, PAGE]
     assert made.same == made_again

@@ -150,11 +150,11 @@ def test_a_package_that_cannot_be_had_is_named_and_the_environment_does_not_coun
     [
         (
             {"told": {"model": "resnet50.ResNet50", "batches": "jpegs.decoded_jpegs"}},
-            r"^resnet50: does not start in .*No module named 'trainers.frameworks.engine'",
+            r"^launcher or trainer: does not start in .*No module .*trainers.frameworks.engine'",
         ),
         (
             {"launch": ("-m", "engine.run", "--nodes={nodes}")},
-            r"^engine.run: does not start in .*No module named",
+            r"^launcher or trainer: does not start in .*No module named",
         ),
     ],
     ids=["what a trainer is told of", "launcher"],

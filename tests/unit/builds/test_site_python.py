@@ -168,7 +168,7 @@ def test_a_build_for_cpus_is_none_for_gpus_and_one_for_rocm_is(folder, tmp_path,
     (version,) = folder.glob("lib/*/site-packages/torch")
     (version / "version.py").write_text("cuda = None\nhip = '6.4.1'\n")
     # What it lacks now is the rest of PyTorch.
-    with refused_in_one_line("torch.distributed.run: does not start in environment"):
+    with refused_in_one_line("launcher or trainer: does not start in environment"):
         build_site(build, build.folder)
 
 

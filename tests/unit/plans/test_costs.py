@@ -9,8 +9,7 @@ import yaml
 from reperf.cli import main
 from reperf.config import load_report
 from reperf.config.memory import estimated_memory
-from reperf.plans import costs
-from reperf.plans.costs import Cost, describe_costs, table_of_costs
+from reperf.plans.costs import Cost, describe_costs, sizes_of, table_of_costs
 
 from tests.helpers.run_records import record_of
 from tests.helpers.small_benchmark import ROOT
@@ -74,9 +73,9 @@ def test_it_tells_runs_hours_downloads_room_and_what_cannot_run(told):
     assert lines[3].split()[3:] == ["6", "1.3", "h", "(2", "h)"]
     # 120 iterations of 8 images of 24.3 GFLOP at 30 GFLOP/s: 778 s, and 8 to start
     rest = "\n".join(lines)
-    for system, size in (("mxnet", "0.3"), ("pytorch", "2.6")):
-        packages = rf"\d+ packages of {system}\.txt \({size} GiB\)"
-        pattern = rf"^to download: {packages} for {system}, up to \S+ GiB once unpacked$"
+    for system, size in (("mxnet", "0.3 GiB, 0.9"), ("pytorch", "2.6 GiB, 4.6")):
+        packages = rf"\d+ packages of {system}\.txt"
+        pattern = rf"^to download: {packages} for {system}: {size} GiB once unpacked$"
         assert re.search(pattern, rest, re.MULTILINE), rest
     assert re.search(r"^disk: up to \d\.\d GiB more; \S+ GiB are free here$", rest, re.MULTILINE)
     assert "memory: up to 4.0 GiB of a node, 4.0 GiB a process" in lines
@@ -86,7 +85,7 @@ def test_it_tells_runs_hours_downloads_room_and_what_cannot_run(told):
 def test_the_table_of_sizes_has_every_lock_as_it_is():
     """After a lock has changed: python envs/find_sizes.py."""
     locks = sorted(ROOT.glob("envs/*.txt"))
-    lacks = [lock.name for lock in locks if not costs._download_bytes(lock)]
+    lacks = [lock.name for lock in locks if not sizes_of(lock)]
     assert lacks == ["paddlepaddle.overlay.txt", "pytorch.overlay.txt"]
 
 

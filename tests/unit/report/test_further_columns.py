@@ -84,11 +84,15 @@ def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, 
     [
         (
             {"speedup_low": 1.2, "speedup_high": 1.6},
-            [">scattered</span>", "1.20 to 1.60", "Scattered: single repeats give speedups"],
+            [
+                ">scattered</span>",
+                "1.20 to 1.60",
+                "Scattered: of the speedups that single repeats give",
+            ],
         ),
         (
             {"n": 3, "ci_level": float("nan")},
-            ["An interval of the median takes 6 repeats"],
+            ["A 95 % interval of the median needs at least 6 repeats"],
         ),
     ],
 )

@@ -56,7 +56,7 @@ def test_the_table_says_how_long_a_cell_waited_for_data_and_marks_one_bound_by_i
     assert said["OneFlow"] == "not measured"
     text = plain_pages[1]
     assert ", 2 shared the machine with other work, 2 waited for data." in text.splitlines()[2]
-    assert text.count("Bound by its loader: for more than 5 % of its time training waited") == 1
+    assert text.count("Bound by its loader: training waited for the next batch for more") == 1
 
 
 def test_a_bad_cell_shows_its_status(tokens):

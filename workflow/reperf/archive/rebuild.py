@@ -15,9 +15,7 @@ from reperf import __version__
 from reperf.archive.by_hand import check_table
 from reperf.archive.container import unpack, verified
 from reperf.archive.contents import CELL_LIST
-from reperf.archive.descriptions import made_with, pages
 from reperf.config import Report, load_report, runs_of
-from reperf.drawing.figures import draw_suite
 from reperf.errors import ReperfError, faults_of
 from reperf.files import write_whole
 from reperf.layout import FIGURES, figures_of, tables_of
@@ -71,6 +69,10 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
             of reperf 1, or something comes out different; the message names all that does. Nothing
             is written outside `folder`.
     """
+    # To verify, none of what draws and writes pages need be installed.
+    from reperf.archive.descriptions import made_with, pages  # noqa: PLC0415
+    from reperf.drawing.figures import draw_suite  # noqa: PLC0415
+
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise ReperfError(f"{folder}: exists already; allowed: a new or empty folder")
     with verified(path) as archive:

@@ -12,7 +12,6 @@ from reperf.builds.steps import do
 from reperf.errors import ReperfError
 from reperf.host import Environment
 from reperf.systems import ROOT, Device, System
-from reperf.text import listed
 
 LEAST_PYTHON = (3, 7)
 """What trainers run on."""
@@ -135,14 +134,12 @@ class BuildPython:
         commands = {
             str(path.relative_to(ROOT)): [os.path.relpath(path), "--help"] for path in programs
         }
-        # Not with --help, to which Paddle's launcher answers with an error; and not the work
-        # folder's.
-        modules = {word: [word] for before, word in pairwise(system.launch) if before == "-m"}
-        for name in workloads:
-            modules.setdefault(", ".join(system.modules(name)), []).append(name)
-        for imported, needing in modules.items():
-            if imported:
-                program = f"import sys; del sys.path[0]; import {imported}"
-                commands[listed(needing)] = ["-c", program]
+        # Not with --help, to which Paddle's launcher answers with an error; not the work folder's;
+        # and all of them at once, because a framework takes seconds to import.
+        modules = [word for before, word in pairwise(system.launch) if before == "-m"]
+        modules += [module for name in workloads for module in system.modules(name)]
+        if modules:
+            names = ", ".join(dict.fromkeys(modules))
+            commands["launcher or trainer"] = ["-c", f"import sys; del sys.path[0]; import {names}"]
         for what, arguments in commands.items():
             self.do(arguments, f"{what}: does not start in {self.build}")

@@ -60,7 +60,7 @@ from reperf.drawing.panels import (
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES, PUBLISHED_KINDS
 from reperf.measuring.marks import NOT_USABLE
-from reperf.number_format import ABSENT, difference, in_four_digits, percent, plain_number, sharing
+from reperf.number_format import ABSENT, in_four_digits, percent, plain_number, sharing
 from reperf.published import epochs_beside, load_tables
 from reperf.tables import read_measurements, read_summary
 from reperf.text import printable
@@ -82,7 +82,7 @@ STEADY, DRIFT = 0.1, 0.05
 """How far a step may be from its run's median, and one half of a window from the other, to be
 called steady."""
 COSTS = {
-    "energy": ("joules_per_sample", 1, "J a sample", "not metered"),
+    "energy": ("joules_per_sample", 1, "J per sample", "not metered"),
     "utilisation": (
         "flop_utilisation",
         100,
@@ -346,7 +346,7 @@ def draw_cost(kind: str, cells: pd.DataFrame, subtitle: str) -> Figure:
     same = {f"throughput_{name}": numbers for name in ("median", "min", "max")}
     cells = cells.assign(**same, runs=[()] * len(cells), status=cells["status"].mask(lacks, none))
     said = (lambda value: f"{in_four_digits(value)} J") if kind == "energy" else "{:.1f} %".format
-    what = {"energy": "Energy a sample", "utilisation": "FLOP utilisation"}[kind]
+    what = {"energy": "Energy per sample", "utilisation": "FLOP utilisation"}[kind]
     found = _range_found(cells, "throughput_median", what, said, least_first=kind == "energy")
     return draw_throughput(cells, found, subtitle, unit, what)
 
@@ -368,11 +368,10 @@ def draw_steps(cells: pd.DataFrame, subtitle: str) -> Figure:
         shown = [*own.itertuples(), *shown]
     strides = {b - a for cell in shown for run in cell.steps for a, b in pairwise(run.iterations)}
     each = f", each point the mean of {' to '.join(map(str, sorted({min(strides), max(strides)})))}"
-    what = f"Milliseconds of a step, a line for each run{each if max(strides) > 1 else ''}. "
-    f"{subtitle}"
+    what = f"Milliseconds of a step, a line for each run{each if max(strides) > 1 else ''}"
     down = -(-len(shown) // PLOTS_ACROSS)
     with the_style():
-        figure = _titled(_steps_found(shown), what, 0.3 + 1.3 * down)
+        figure = _titled(_steps_found(shown), f"{what}. {subtitle}", 0.3 + 1.3 * down)
         grid = figure.subplots(down, min(PLOTS_ACROSS, max(2, len(shown))), squeeze=False)
         for axes, cell in zip_longest(grid.flat, shown):
             if cell is None:
@@ -557,8 +556,8 @@ def _steps_found(cells: Sequence[Any]) -> str:
         how = "slows down" if drift[0] > 0 else "gets faster"
         return f"{where(drift[1])} {how} by {percent(abs(drift[0]))} within a window"
     if abs(spread[0]) > STEADY:
-        of = f"{difference(1 + spread[0])} from its run's median"
-        return f"Steps are uneven: of {where(spread[1])}, one is {of}"
+        of = f"{percent(abs(spread[0]))} {'above' if spread[0] > 0 else 'below'} its run's median"
+        return f"Steps are uneven: one of {where(spread[1])} is {of}"
     return f"Steps are steady: none is more than {percent(abs(spread[0]))} from its run's median"
 
 

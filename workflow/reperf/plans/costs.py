@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import disk_usage
 from typing import NamedTuple
 
-from reperf.builds import ImageBuild, LockBuild, SiteBuild, build_of, why_build
+from reperf.builds import Build, ImageBuild, LockBuild, SiteBuild, build_of, why_build
 from reperf.config import Report, Run, topology_shape
 from reperf.config.memory import estimated_memory
 from reperf.files import sha256
@@ -18,14 +18,13 @@ from reperf.number_format import gibibytes
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import ITERATIONS, TIME_LIMITS, RunPlan
 from reperf.plans.typical_times import TypicalTimes
-from reperf.systems import Device
 from reperf.terminal import table_lines
 from reperf.text import count
 
 LOG_BYTES = 2 * 10**6
 """A run's log and record, including tries and copies; 200 kB is usual."""
-ENVIRONMENT_BYTES = {"cpu": 2 * 10**9, "cuda": 12 * 10**9}
-"""One environment: PyTorch for CPUs took 1 GB, and CUDA's libraries take several times that."""
+UNKNOWN_BYTES = {"cpu": 2 * 10**9, "cuda": 12 * 10**9}
+"""A build of unknown size, unpacked: more than each whose size is known, by kind of device."""
 TRIALS = 10
 """Runs of a few iterations that a search for the largest batch usually takes."""
 DAY = 24
@@ -99,14 +98,14 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
         data for folder, data in converted.items() if not Path(folder, "manifest.json").exists()
     ]
     to_build = {
-        build_of(run).folder: run.device
+        (build := build_of(run)).folder: _unpacked_bytes(build) or UNKNOWN_BYTES[run.device]
         for run, _ in runs
         if not run.environment and built[build_of(run).id] is None
     }
     return (
         len(missing) * LOG_BYTES
         + sum(data.of_kind.record_bytes() for data in to_convert)
-        + sum(ENVIRONMENT_BYTES[device] for device in to_build.values())
+        + sum(to_build.values())
         + sum(data.of_kind.embedded_bytes for data in report.data if data.is_embedded)
     )
 
@@ -228,41 +227,58 @@ def has_ended(record: Path | str, plan: RunPlan) -> bool:
 def _downloads(runs: Iterable[Run]) -> Iterator[str]:
     """The builds that must be made or pulled first."""
     # Systems may have one in common.
-    builds = {(build := build_of(run)).folder: (build, run.device) for run in runs}
-    users: dict[tuple[str, Device], list[str]] = defaultdict(list)
-    for build, device in sorted(builds.values(), key=lambda one: one[0].id):
+    builds = {build.folder: build for build in map(build_of, runs)}
+    users: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for build in sorted(builds.values(), key=lambda build: build.id):
         if not isinstance(build, SiteBuild) and why_build(build):
             system = build.system if isinstance(build, ImageBuild) else build.system.host
-            users[_described(build), device].append(system.id)
-    for (described, device), systems in users.items():
-        size = gibibytes(ENVIRONMENT_BYTES[device])
-        yield f"to download: {described}for {', '.join(systems)}, up to {size} once unpacked"
+            users[_described(build)].append(system.id)
+    for (what, size), systems in users.items():
+        yield f"to download: {what} for {', '.join(systems)}: {size}"
 
 
-def _described(build: LockBuild | ImageBuild) -> str:
+def _described(build: LockBuild | ImageBuild) -> tuple[str, str]:
+    """What is downloaded, and how much that is."""
     if isinstance(build, ImageBuild):
-        return f"image {build.container.image} "
+        return f"image {build.container.image}", "size unknown"
     packages = build.lock.read_text(encoding="utf-8").count("==")
-    size = _download_bytes(build.lock)
-    known = f"({gibibytes(size)}) " if size else ""
-    return f"{count(packages, 'package')} of {build.lock.name} {known}"
+    sizes = sizes_of(build.lock)
+    size = "{}, {} once unpacked".format(*map(gibibytes, sizes)) if sizes else "size unknown"
+    return f"{count(packages, 'package')} of {build.lock.name}", size
 
 
-def _download_bytes(lock: Path) -> int | None:
-    """Bytes of a lock's packages to download, by index; None: the lock has changed since."""
+def _unpacked_bytes(build: Build) -> int | None:
+    sizes = sizes_of(build.lock) if isinstance(build, LockBuild) else None
+    return sizes and sizes[1]
+
+
+def sizes_of(lock: Path) -> tuple[int, int] | None:
+    """Bytes of a lock's packages to download and once unpacked; None: the lock has changed since.
+
+    envs/find_sizes.py has asked the index.
+    """
     sizes = lock.with_name("sizes.csv")
     if not sizes.exists():
         return None
     with sizes.open(encoding="utf-8", newline="") as stream:
-        known = {(row["lock"], row["sha256"]): int(row["bytes"]) for row in csv.DictReader(stream)}
-    return known.get((lock.name, sha256(lock)))
+        known = {(row["lock"], row["sha256"]): row for row in csv.DictReader(stream)}
+    row = known.get((lock.name, sha256(lock)))
+    return (int(row["bytes"]), int(row["unpacked"])) if row else None
 
 
 def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
     """Estimates of disk and memory."""
-    every = {build_of(run) for suite in report.suites for run in report.runs(suite)}
+    every = {build_of(run): run.device for suite in report.suites for run in report.runs(suite)}
     needed = needed_bytes(report, {build.id: None if why_build(build) else "" for build in every})
-    yield f"disk: up to {gibibytes(needed)} more; {gibibytes(disk_usage('.').free)} are free here"
+    unknown = {
+        device
+        for build, device in every.items()
+        if not isinstance(build, SiteBuild) and why_build(build) and not _unpacked_bytes(build)
+    }
+    assumed = " and ".join(gibibytes(UNKNOWN_BYTES[device]) for device in sorted(unknown))
+    builds = f", with {assumed} for each build of unknown size" if assumed else ""
+    free = gibibytes(disk_usage(".").free)
+    yield f"disk: up to {gibibytes(needed)} more{builds}; {free} are free here"
     devices = max((run.devices_per_node for run in runs), default=0)
     if report.memory_limit and devices:
         most = gibibytes(devices * report.memory_limit)

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from reperf import number_format
+from reperf import __version__, number_format
 from reperf.layout import PUBLISHED_KINDS
 from reperf.logs.facts import called
 
@@ -33,5 +33,5 @@ def page_environment(
     environment.filters |= dict(getmembers(number_format, isfunction))
     environment.filters |= {function.__name__: function for function in (called, *filters)}
     environment.tests["given"] = pd.notna
-    environment.globals["published_kinds"] = PUBLISHED_KINDS
+    environment.globals |= {"published_kinds": PUBLISHED_KINDS, "version": __version__}
     return environment
