@@ -68,8 +68,8 @@ def test_a_node_whose_run_is_lost_is_judged_by_its_others():
 @pytest.mark.parametrize(
     ("rounds", "reason"),
     [
-        ([], "fewer than two nodes have ended a run; allowed: two or more"),
-        ([{"a": 1.0}] * 5, "fewer than two nodes have ended a run; allowed: two or more"),
+        ([], "fewer than two have ended a run; allowed: two or more"),
+        ([{"a": 1.0}] * 5, "fewer than two have ended a run; allowed: two or more"),
         ([{"a": 1.0, "b": 2.0}], "one run of each says nothing of their scatter"),
     ],
 )
