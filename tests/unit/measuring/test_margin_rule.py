@@ -88,6 +88,14 @@ def simulated(surveys: int, nodes: int, runs: int, between: float, tails: str) -
     return list(simulation().counted(surveys, nodes, runs, between, tails))
 
 
+def test_simulated_surveys_of_links_name_a_link_that_is_5_percent_slower_and_no_healthy_one():
+    module = simulation()
+    for others in (2, 3):
+        slow = module.counted_links(30, 4, 3, others, **module.HEALTHY | {"link": 5, "node": 3})
+        assert slow == (30, 0)
+        assert module.counted_links(30, 4, 3, others, **module.HEALTHY)[1] == 0
+
+
 def simulation():
     import importlib.util  # noqa: PLC0415 - benchmarks are programs
 

@@ -137,7 +137,7 @@ def test_a_slow_link_is_named_and_a_slow_nodes_links_are_not():
     assert re.search(r"\nslow\tnode4\+node5\t\d\.\d\d % slower than the other links' median", text)
     assert "ok\tnode4+<i>\t" in text
     assert "1 of 5 runs gave no number, failed: gone" in text
-    assert re.search(r"a pair trains \d\.\d\d % slower than twice its slower node", text)
+    assert re.search(r"the exchange costs a pair \d\.\d\d % of its throughput", text)
     assert "no node's links are all slow: look at the switches" in text
     assert '"--exclude=node2,node1,node4"' in text
     assert ET.fromstring(as_junit(record, verdicts)).get("failures") == "5"

@@ -249,8 +249,8 @@ def _claims_of_links(survey: SurveyRecord, verdicts: Verdicts) -> Iterator[str]:
     )
     if verdicts.exchange is not None:
         yield (
-            f"a pair trains {in_words(verdicts.exchange)} than twice its slower node: only links "
-            "that training waits for can be named"
+            f"the exchange costs a pair {max(0, verdicts.exchange):.2f} % of its throughput; only "
+            "a link that training waits for can be named"
         )
     for node in verdicts.with_slow_links:
         yield f"every link of {node} is slow: look at its own port first"
