@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.helpers.shapes import TINY_BERT
+from tests.helpers.small_benchmark import SMALL
 from tests.slurm.cluster import SlurmCluster, wait_for
 from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
 
@@ -99,6 +101,38 @@ def test_a_report_is_made_on_hosts_with_the_losses_of_slurms(benchmark):
     assert answer.returncode == 0, answer.stdout
     assert slurm.record("2n2g")["slurm_job"]
     assert losses(benchmark.run_folder("2n2g") / "train.log") == on_hosts
+
+
+@pytest.mark.weekly
+@pytest.mark.parametrize("system", ["pytorch", "jax", "mxnet"])
+def test_frameworks_train_on_two_hosts_with_the_losses_of_slurms(
+    benchmark, built_environments, system
+):
+    """By torchrun, by JAX's own meeting, and by Horovod's."""
+    built_environments(system)
+    suite = SMALL["suites"][0] | {
+        **{"workload": "bert-base", "shape": TINY_BERT, "batch_size": 4, "input": "synthetic"},
+        "systems": [system],
+    }
+    asked = {"suites": [suite], "topologies": ["2n1g"], "repeats": 1, "time_limit": 600}
+    found = []
+    for kind in ("hosts", "slurm"):
+        if kind == "hosts":
+            benchmark.configure_hosts(**asked)
+            caller = benchmark
+        else:
+            benchmark.configure(**asked)
+            caller = SlurmBenchmark(benchmark.folder, benchmark.cluster)
+        folder = benchmark.folder / f"results/runs/small/{system}/2n1g/1"
+        answer = caller.snakemake(str(folder.relative_to(benchmark.folder) / "run.json"))
+        assert answer.returncode == 0, answer.stdout
+        log = (folder / "train.log").read_text()
+        assert len(set(re.findall(r"rank \d+: started on (\S+), process", log))) == 2
+        digests = re.findall(r'"weight_digests", "value": (\[.*?\])', log)
+        found.append((losses(folder / "train.log"), digests))
+    assert len(found[0][0]) == 4
+    assert found[0][1]
+    assert found[0] == found[1]
 
 
 def of_host(benchmark: HostsBenchmark, word: str) -> list[psutil.Process]:
