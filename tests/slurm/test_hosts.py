@@ -104,6 +104,7 @@ def test_a_report_is_made_on_hosts_with_the_losses_of_slurms(benchmark):
 
 
 @pytest.mark.weekly
+@pytest.mark.timeout(2400)  # environments are built, and JAX compiles, on however busy a machine
 @pytest.mark.parametrize("system", ["pytorch", "jax", "mxnet"])
 def test_frameworks_train_on_two_hosts_with_the_losses_of_slurms(
     benchmark, built_environments, system
@@ -242,11 +243,13 @@ def test_a_survey_and_the_doctor_look_at_hosts(benchmark):
     built = benchmark.snakemake("environments")
     assert built.returncode == 0, built.stdout
     hosts = ["ctl", *benchmark.cluster.nodes]
-    call = ("reperf", "survey", "--profile", "hosts", "--runs", "2", "--margin", "50%")
+    call = ("reperf", "survey", "--profile", "hosts", "--runs", "2", "--margin", "50%", "--links")
     answer = benchmark.call(*call)
     kept = json.loads((benchmark.folder / "results/survey/survey.json").read_text())
     assert {run["status"] for run in kept["runs"]} == {"ok"}, answer.stdout
     assert sorted(kept["verdicts"]["nodes"]) == sorted(hosts)
+    assert {run["status"] for run in kept["pairs"]} == {"ok"}, answer.stdout
+    assert len(kept["pairs"]) == 2 * 2 * 2  # of five hosts, one rests
     answer = benchmark.call("reperf", "doctor", "--profile", "hosts")
     found = json.loads((benchmark.folder / "results/doctor.json").read_text())
     assert [report["node"] for report in found["node_reports"]] == hosts

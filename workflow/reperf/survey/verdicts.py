@@ -208,7 +208,7 @@ def _speed(place: Judged, median_of: str = "the others' median") -> str:
     if place.judgement == "unclear":
         more = place.more_runs
         told = f"more than {MOST_RUNS} runs" if more is None else count(more, "more run")
-        text += f": {told} on each node would tell"
+        text += f": {told} of each would tell"
     return text
 
 
