@@ -10,10 +10,15 @@ from itertools import product
 
 import numpy as np
 from reperf.measuring.margin_rule import judge
+from reperf.records.survey_record import SurveyedRun, SurveyRecord
 from reperf.survey.agreement import Trained, agreement
+from reperf.survey.node_jobs import name_of_pair, tournament
+from reperf.survey.verdicts import verdicts_of
 
 WITHIN, MARGIN = 0.3, 1.0
 DEFICITS = (0.0, 1.5, 2.0, 3.0)
+LINKS = 0.1
+"""The standard deviation of healthy links, percent of a pair's throughput."""
 
 
 def surveyed(random, nodes, runs, between, *, slow, tails):
@@ -69,11 +74,77 @@ def agreed(surveys, nodes, runs, iterations=6, beside=0.0):
     return first, others
 
 
+def surveyed_links(random, nodes, runs, others, *, link, node, port, tails):
+    """A survey with --links: whether it names the slow links, and whether it has a false alarm.
+
+    Args:
+        link: by how many percent a link makes its pair slower; one link, or with `port` all of the
+            first node, which must be named itself.
+        node: by how many percent the second node is slower.
+    """
+    names = [f"n{number}" for number in range(nodes)]
+    groups = tournament(names, others, int(random.integers(1e9)))
+    pairs = [pair for group in groups for pair in group]
+    speeds = dict(zip(names, random.normal(0, 0.35, nodes), strict=True))
+    speeds["n1"] -= node
+    slow = (
+        [pair for pair in pairs if "n0" in pair] if port else [pairs[random.integers(len(pairs))]]
+    )
+    of_links = {pair: random.normal(0, LINKS) - link * (pair in slow) for pair in pairs}
+    draw = (lambda: random.standard_t(3) / 3**0.5) if tails == "heavy" else random.standard_normal
+
+    def run(name, number, log):
+        rate = 100 * np.exp((log + WITHIN * draw()) / 100)
+        return SurveyedRun(node=name, round=number, status="ok", throughput=rate, log="")
+
+    alone, together = [], []
+    for number in range(runs):
+        hour = random.normal(0, 3)
+        alone += [run(name, number, speeds[name] + hour) for name in names]
+        for group in groups:
+            minute = hour + random.normal(0, WITHIN)
+            for pair in group:
+                log = min(speeds[one] for one in pair) + of_links[pair] + minute
+                together.append(run(name_of_pair(pair), number, log))
+    record = SurveyRecord(
+        cell="", pair_cell="pairs", plan="", made="", margin=MARGIN, asked=runs, absent={},
+        runs=alone, pairs=together,
+    )  # fmt: skip
+    verdicts = verdicts_of(record)
+    named = {one.node for one in verdicts.links if one.state == "slow"}
+    wanted = {name_of_pair(pair) for pair in slow}
+    found = "n0" in verdicts.with_slow_links if port else wanted <= named
+    true = np.median([*of_links.values()]) - np.array([*of_links.values()])
+    untrue = {name_of_pair(pair) for pair, by in zip(pairs, true, strict=True) if by <= MARGIN}
+    return found, bool(named & untrue)
+
+
+def counted_links(surveys, nodes, runs, others, **faults):
+    """Of so many surveys with --links: how many name the link, and how many name untruly."""
+    random = np.random.default_rng(7)
+    got = [surveyed_links(random, nodes, runs, others, **faults) for _ in range(surveys)]
+    return sum(first for first, _ in got), sum(untrue for _, untrue in got)
+
+
+FAULTS_OF_LINKS = {
+    "none": {},
+    "link 2 %": {"link": 2},
+    "link 3 %": {"link": 3},
+    "link 5 %": {"link": 5},
+    "link 3 %, node 3 %": {"link": 3, "node": 3},
+    "port 3 %": {"link": 3, "port": True},
+    "none, heavy": {"tails": "heavy"},
+    "link 3 %, heavy": {"link": 3, "tails": "heavy"},
+}
+HEALTHY = {"link": 0, "node": 0, "port": False, "tails": "normal"}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--surveys", type=int, default=1000)
     parser.add_argument("--nodes", type=int, nargs="+", default=[4, 16, 64])
     parser.add_argument("--runs", type=int, nargs="+", default=[2, 3, 5, 10])
+    parser.add_argument("--links", type=int, nargs="+", default=[2, 3], metavar="OTHERS")
     options = parser.parse_args()
     slow = ", ".join(f"{deficit:g} %" for deficit in DEFICITS)
     print(f"of {options.surveys} surveys named if slower by {slow} | with a false alarm, likewise")
@@ -87,6 +158,15 @@ def main():
         rows = [agreed(options.surveys, nodes, runs, beside=by) for by in (0, 2, 4, 8)]
         named, untrue = (" ".join(f"{row[at]:5}" for row in rows) for at in (0, 1))
         print(f"{nodes:3} nodes, {runs:2} runs |{named} |{untrue}")
+    print("with --links: named, with a false alarm | of surveys in which is slow:")
+    print("; ".join(FAULTS_OF_LINKS))
+    for nodes, runs, others in product(options.nodes, options.runs, options.links):
+        rows = [
+            counted_links(options.surveys, nodes, runs, others, **HEALTHY | faults)
+            for faults in FAULTS_OF_LINKS.values()
+        ]
+        text = "; ".join(f"{named:4} {untrue:3}" for named, untrue in rows)
+        print(f"{nodes:3} nodes, {runs:2} runs, {others} others each | {text}", flush=True)
 
 
 if __name__ == "__main__":

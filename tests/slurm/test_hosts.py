@@ -12,6 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.helpers.shapes import TINY_BERT
+from tests.helpers.small_benchmark import SMALL
 from tests.slurm.cluster import SlurmCluster, wait_for
 from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
 
@@ -105,6 +107,39 @@ def test_a_report_is_made_on_hosts_with_the_losses_of_slurms(benchmark):
     assert answer.returncode == 0, answer.stdout
     assert slurm.record("2n2g")["slurm_job"]
     assert losses(benchmark.run_folder("2n2g") / "train.log") == on_hosts
+
+
+@pytest.mark.weekly
+@pytest.mark.timeout(2400)  # environments are built, on however busy a machine
+@pytest.mark.parametrize("system", ["pytorch", "mxnet"])
+def test_frameworks_train_on_two_hosts_with_the_losses_of_slurms(
+    benchmark, built_environments, system
+):
+    """By torchrun, and by Horovod's own meeting."""
+    built_environments(system)
+    suite = SMALL["suites"][0] | {
+        **{"workload": "bert-base", "shape": TINY_BERT, "batch_size": 4, "input": "synthetic"},
+        "systems": [system],
+    }
+    asked = {"suites": [suite], "topologies": ["2n1g"], "repeats": 1, "time_limit": 600}
+    found = []
+    for kind in ("hosts", "slurm"):
+        if kind == "hosts":
+            benchmark.configure_hosts(**asked)
+            caller = benchmark
+        else:
+            benchmark.configure(**asked)
+            caller = SlurmBenchmark(benchmark.folder, benchmark.cluster)
+        folder = benchmark.folder / f"results/runs/small/{system}/2n1g/1"
+        answer = caller.snakemake(str(folder.relative_to(benchmark.folder) / "run.json"))
+        assert answer.returncode == 0, answer.stdout
+        log = (folder / "train.log").read_text()
+        assert len(set(re.findall(r"rank \d+: started on (\S+), process", log))) == 2
+        digests = re.findall(r'"weight_digests", "value": (\[.*?\])', log)
+        found.append((losses(folder / "train.log"), digests))
+    assert len(found[0][0]) == 4
+    assert found[0][1]
+    assert found[0] == found[1]
 
 
 def of_host(benchmark: HostsBenchmark, word: str) -> list[psutil.Process]:
@@ -214,11 +249,13 @@ def test_a_survey_and_the_doctor_look_at_hosts(benchmark):
     built = benchmark.snakemake("environments")
     assert built.returncode == 0, built.stdout
     hosts = ["ctl", *benchmark.cluster.nodes]
-    call = ("reperf", "survey", "--profile", "hosts", "--runs", "2", "--margin", "50%")
+    call = ("reperf", "survey", "--profile", "hosts", "--runs", "2", "--margin", "50%", "--links")
     answer = benchmark.call(*call)
     kept = json.loads((benchmark.folder / "results/survey/survey.json").read_text())
     assert {run["status"] for run in kept["runs"]} == {"ok"}, answer.stdout
     assert sorted(kept["verdicts"]["nodes"]) == sorted(hosts)
+    assert {run["status"] for run in kept["pairs"]} == {"ok"}, answer.stdout
+    assert len(kept["pairs"]) == 2 * 2 * 2  # of five hosts, one rests
     answer = benchmark.call("reperf", "doctor", "--profile", "hosts")
     found = json.loads((benchmark.folder / "results/doctor.json").read_text())
     assert [report["node"] for report in found["node_reports"]] == hosts

@@ -1,8 +1,9 @@
-"""A survey of four real nodes: healthy, one throttled, one that computes otherwise."""
+"""A survey of four real nodes: healthy, one throttled, one that computes otherwise, a slow link."""
 
 import json
 import os
 import re
+import subprocess
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -11,6 +12,7 @@ from xml.etree import ElementTree as ET
 
 import psutil
 import pytest
+from reperf.survey.node_jobs import name_of_pair, tournament
 
 from tests.helpers.refusal import cannot_run
 from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
@@ -29,18 +31,20 @@ def benchmark(cluster, tmp_path, environments) -> SlurmBenchmark:
 def survey(
     benchmark: SlurmBenchmark,
     *options: str,
-    topology: str = "1n1g",
+    topologies: tuple[str, ...] = ("1n1g",),
     **shape: int,
 ) -> tuple[int, str, dict]:
     """The exit status, what is printed, and what is kept."""
-    configure(benchmark, topology, shape)
+    configure(benchmark, topologies, shape)
     answer = benchmark.call("reperf", "survey", "--profile", "slurm", *options, timeout=400)
     return answer.returncode, answer.stdout, kept(benchmark, answer.stdout)
 
 
-def configure(benchmark: SlurmBenchmark, topology: str = "1n1g", shape: dict | None = None) -> None:
+def configure(
+    benchmark: SlurmBenchmark, topologies: tuple[str, ...] = ("1n1g",), shape: dict | None = None
+) -> None:
     benchmark.configure(
-        topologies=[topology],
+        topologies=[*topologies],
         iterations=60,
         print_every=10,
         window={"warmup": 10, "measured": 50},
@@ -94,6 +98,26 @@ def throttled(benchmark: SlurmBenchmark, node: str) -> Iterator[None]:
         group.rmdir()
 
 
+@contextmanager
+def slow_link(benchmark: SlurmBenchmark, nodes: tuple[str, ...]) -> Iterator[None]:
+    """Let little pass from the first node to the second, and all to others."""
+    address = f"10.99.0.{benchmark.cluster.nodes.index(nodes[1]) + 1}/32"
+    machine = benchmark.cluster._machines[nodes[0]].pid
+
+    def tc(words: str) -> None:
+        subprocess.run(
+            ["nsenter", f"--target={machine}", "--net", "tc", *words.split()], check=True
+        )
+
+    tc("qdisc add dev eth0 root handle 1: htb")
+    try:
+        tc("class add dev eth0 parent 1: classid 1:1 htb rate 4mbit burst 2k")
+        tc(f"filter add dev eth0 parent 1: protocol ip u32 match ip dst {address} flowid 1:1")
+        yield
+    finally:
+        tc("qdisc delete dev eth0 root")
+
+
 def test_of_healthy_nodes_none_is_named(benchmark):
     status, printed, found = survey(benchmark, "--margin", "20%", "--runs", "3")
     assert {*states(found).values()} <= {"ok", "unclear"}, printed
@@ -138,9 +162,30 @@ def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, t
     assert failed == ["node2", "node3"]
 
 
+def test_a_throttled_link_is_named_and_neither_of_its_nodes(benchmark):
+    """htb, for want of netem in many kernels: ten kilobytes an iteration, of 20 ms, take 20 ms."""
+    (slow, *_), (_, healthy) = tournament(benchmark.cluster.nodes, 2, seed=1)
+    options = ("--links", "--runs", "2", "--margin", "10%")
+    with slow_link(benchmark, slow):
+        status, printed, found = survey(benchmark, *options, topologies=("1n1g", "2n1g"))
+    links = {name: one["state"] for name, one in found["verdicts"]["links"].items()}
+    assert links.pop(name_of_pair(slow)) == "slow", printed
+    assert links[name_of_pair(healthy)] in ("ok", "unclear"), printed
+    assert set(links.values()) <= {"ok", "unclear"}, printed
+    assert set(states(found).values()) <= {"ok", "unclear"}, printed
+    assert found["verdicts"]["with_slow_links"] == []
+    assert status == 1
+    assert "no node's links are all slow" in printed
+    assert "--exclude" not in printed
+    page = (benchmark.folder / "results/survey/survey.html").read_text()
+    assert page.count("<circle") == 16
+
+
 @pytest.mark.weekly
 def test_a_slow_rank_is_named_on_each_node_that_has_it(benchmark):
-    _, printed, found = survey(benchmark, "--margin", "5%", "--runs", "3", topology="1n4g", lags=2)
+    _, printed, found = survey(
+        benchmark, "--margin", "5%", "--runs", "3", topologies=("1n4g",), lags=2
+    )
     for one in found["verdicts"]["nodes"].values():
         assert one["slow_ranks"] == [2], printed
     assert "its rank 2 takes " in printed

@@ -59,7 +59,7 @@ ALWAYS_SET = {
 }
 """What trainers set within their processes on every machine."""
 
-TIMED_ALONE = {"pytorch", "ngc-pytorch"}
+TIMED_ALONE = {"pytorch", "ngc-pytorch", "jax", "tensorflow2", "paddlepaddle", "mxnet", "ngc-mxnet"}
 """Systems whose ranks tell what they take by themselves."""
 
 FIRST_LOSS = 1e-4

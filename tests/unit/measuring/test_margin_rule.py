@@ -68,8 +68,8 @@ def test_a_node_whose_run_is_lost_is_judged_by_its_others():
 @pytest.mark.parametrize(
     ("rounds", "reason"),
     [
-        ([], "fewer than two nodes have ended a run; allowed: two or more"),
-        ([{"a": 1.0}] * 5, "fewer than two nodes have ended a run; allowed: two or more"),
+        ([], "fewer than two have ended a run; allowed: two or more"),
+        ([{"a": 1.0}] * 5, "fewer than two have ended a run; allowed: two or more"),
         ([{"a": 1.0, "b": 2.0}], "one run of each says nothing of their scatter"),
     ],
 )
@@ -86,6 +86,14 @@ def test_runs_that_do_not_scatter_are_judged_all_the_same():
 def simulated(surveys: int, nodes: int, runs: int, between: float, tails: str) -> list:
     """Of surveys by benchmarks/surveying.py: names of the slow node, untrue names; by deficit."""
     return list(simulation().counted(surveys, nodes, runs, between, tails))
+
+
+def test_simulated_surveys_of_links_name_a_link_that_is_5_percent_slower_and_no_healthy_one():
+    module = simulation()
+    for others in (2, 3):
+        slow = module.counted_links(30, 4, 3, others, **module.HEALTHY | {"link": 5, "node": 3})
+        assert slow == (30, 0)
+        assert module.counted_links(30, 4, 3, others, **module.HEALTHY)[1] == 0
 
 
 def simulation():

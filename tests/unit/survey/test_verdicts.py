@@ -12,7 +12,8 @@ from reperf.cli import main
 from reperf.config import Report, load_report
 from reperf.errors import ReperfError
 from reperf.records.survey_record import SurveyedRun, SurveyRecord
-from reperf.survey.cell_choice import check_ready, choose
+from reperf.survey.cell_choice import check_ready, choose, choose_pair
+from reperf.survey.node_jobs import name_of_pair, tournament
 from reperf.survey.shown import as_junit, as_page, show
 from reperf.survey.verdicts import verdicts_of
 from rich.console import Console
@@ -108,13 +109,74 @@ def test_junit_and_the_page_hold_every_node_and_run():
     assert "<i>" not in page
 
 
+def with_pairs(*slow: str, runs: int = 5) -> SurveyRecord:
+    """The same, and pairs, of which those named are slower than their slower node by 3 %."""
+    random, record, pairs = np.random.default_rng(5), surveyed(runs), []
+    groups = tournament(("node1", "node4", "node5", "<i>"), 3, seed=1)
+    for number, pair in (
+        (n, pair) for n in range(1, runs + 1) for group in groups for pair in group
+    ):
+        name = name_of_pair(pair)
+        slower = random.normal(0, 0.2) + 4 * ("node1" in pair) + 3 * (name in slow)
+        rate = 190 * math.exp(-slower / 100)
+        run = SurveyedRun(node=name, round=number, log="l", status="ok", throughput=rate)
+        if (name, number) == ("node4+<i>", 2):
+            run = run.model_copy(update={"status": "failed", "reason": "gone", "throughput": None})
+        pairs.append(run)
+    return record.model_copy(update={"pair_cell": "small pytorch 2n4g", "pairs": tuple(pairs)})
+
+
+def test_a_slow_link_is_named_and_a_slow_nodes_links_are_not():
+    record = with_pairs("node4+node5")
+    verdicts = verdicts_of(record)
+    assert [(one.node, one.state) for one in verdicts.links[:1]] == [("node4+node5", "slow")]
+    assert {one.state for one in verdicts.links[1:]} == {"ok"}
+    assert len(verdicts.links) == 6
+    assert verdicts.exchange == pytest.approx(5, abs=1)
+    text = printed(record)
+    assert re.search(r"\nslow\tnode4\+node5\t\d\.\d\d % slower than the other links' median", text)
+    assert "ok\tnode4+<i>\t" in text
+    assert "1 of 5 runs gave no number, failed: gone" in text
+    assert re.search(r"the exchange costs a pair \d\.\d\d % of its throughput", text)
+    assert "no node's links are all slow: look at the switches" in text
+    assert '"--exclude=node2,node1,node4"' in text
+    assert ET.fromstring(as_junit(record, verdicts)).get("failures") == "5"
+    assert '<th scope="col">link</th>' in as_page(record, verdicts)
+
+
+def test_a_node_whose_links_are_all_slow_is_named_by_its_port():
+    record = with_pairs("node1+node5", "node4+node5", "node5+<i>")
+    verdicts = verdicts_of(record)
+    assert verdicts.with_slow_links == ["node5"]
+    assert not verdicts.is_clean
+    assert "every link of node5 is slow: look at its own port first" in printed(record)
+    assert '"--exclude=node2,node1,node4,node5"' in printed(record)
+
+
+def test_links_of_which_no_run_gave_a_number_tell_nothing():
+    record = surveyed().model_copy(update={"pair_cell": "small pytorch 2n4g"})
+    assert "links: fewer than two have ended a run; allowed: two or more" in printed(record)
+
+
+@pytest.mark.parametrize("nodes", [3, 4, 5, 8])
+def test_a_tournament_pairs_each_node_with_each_other_once_and_nobody_twice_at_a_time(nodes):
+    names = [f"node{number}" for number in range(nodes)]
+    groups = tournament(names, 99, seed=3)
+    pairs = [pair for group in groups for pair in group]
+    assert sorted(pairs) == [(a, b) for a in names for b in names if a < b]
+    assert all(len({*sum(group, ())}) == 2 * len(group) for group in groups)
+    assert len(groups) == nodes - 1 + nodes % 2
+    assert tournament(names, 2, seed=3) == tournament(names, 2, seed=3) != tournament(names, 2, 4)
+    assert len(tournament(names, 2, seed=3)) == 2
+
+
 def test_runs_that_gave_nothing_are_told_as_that():
     record = surveyed()
     nothing = {"throughput": None, "status": "oom", "alone": ()}
     lost = [run.model_copy(update=nothing) for run in record.runs]
     verdicts = verdicts_of(record.model_copy(update={"runs": tuple(lost)}))
     assert {one.state for one in verdicts.nodes} == {"no answer"}
-    assert verdicts.untold == "fewer than two nodes have ended a run; allowed: two or more"
+    assert verdicts.untold == "fewer than two have ended a run; allowed: two or more"
 
 
 def report(**changes: object) -> Report:
@@ -127,6 +189,15 @@ def test_the_cell_is_the_largest_of_a_node_and_reads_nothing():
     assert plan.run.data is None
     assert choose(report(), reads=True).run.data == "data/embedded/tfrecord"
     assert choose(report(), "small-synthetic").run.precision == "amp"
+
+
+def test_pairs_train_the_cell_on_two_nodes():
+    asked = report(topologies=["1n1g", "1n2g", "2n2g"])
+    plan = choose_pair(asked, choose(asked))
+    assert (plan.run.suite, plan.run.topology, plan.run.input) == ("small", "2n2g", "synthetic")
+    without = report(topologies=["1n1g", "1n2g", "2n1g"])
+    with pytest.raises(ReperfError, match="--links: suite small has no topology 2n2g, which pairs"):
+        choose_pair(without, choose(without))
 
 
 @pytest.mark.parametrize(

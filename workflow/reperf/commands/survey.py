@@ -1,4 +1,4 @@
-"""`reperf survey`: which node is slow, and which computes different results."""
+"""`reperf survey`: which node or link is slow, and which node computes different results."""
 
 import argparse
 import re
@@ -14,7 +14,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "survey",
-        help="train one short cell on every node, and name the slow nodes",
+        help="train one short cell on every node, and name slow nodes and links",
         description="Train a single-node cell several times on every node of the cluster, and "
         "name the nodes that are slow or compute different results. Exit status: 0 none is named "
         "and "
@@ -38,6 +38,15 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         type=count,
         metavar="N",
         help="number of nodes that train at the same time; default: all",
+    )
+    parser.add_argument(
+        "--links",
+        type=count,
+        nargs="?",
+        const=2,
+        default=0,
+        metavar="N",
+        help="then train on pairs: each node with N others, 2 if left out, to name slow links",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML")
@@ -87,6 +96,7 @@ def run(options: argparse.Namespace) -> int:
         runs=options.runs,
         margin=options.margin,
         at_once=options.at_once,
+        links=options.links,
         as_json=options.json,
         junit=options.junit,
         tell=_tell,

@@ -15,7 +15,7 @@ reperf.measuring.statistics.holm.
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from functools import cache
-from math import atan, cos, exp, pi, sin, sqrt
+from math import atan, cos, exp, hypot, log1p, pi, sin, sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -69,7 +69,9 @@ class Ruling(NamedTuple):
         return tuple(place for place in self.places if place.judgement == "slow")
 
 
-def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) -> Ruling:
+def judge(
+    rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1, beside: float = 0
+) -> Ruling:
     """Compare places by their throughputs.
 
     Args:
@@ -77,6 +79,8 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) 
             have in common, such as the hour or the file server, is taken out with its median.
         margin: percent of a throughput, below 100.
         among: the number of such groups of places; the level is for all of them together.
+        beside: what a place is compared with has been measured as often, and scattered by so many
+            percent: the pairs of a survey are compared with their nodes.
 
     Raises:
         ReperfError: fewer than two places, or no second run of any.
@@ -88,7 +92,7 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) 
     # A row for each place, a column for each round; NaN without a run.
     table = np.array([[one.get(name, np.nan) for one in logs] for name in names]) - levels
     if len(names) < 2:
-        raise ReperfError("fewer than two nodes have ended a run; allowed: two or more")
+        raise ReperfError("fewer than two have ended a run; allowed: two or more")
     counts = (~np.isnan(table)).sum(axis=1)
     dof = int(counts.sum()) - len(names) - len(rounds) + 1
     if dof < 1:
@@ -99,7 +103,8 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) 
     rest -= np.nanmean(rest, axis=0)
     scatter = sqrt(float(np.nansum(rest**2)) / dof)
     slower = np.array([np.median(np.delete(means, at)) - mean for at, mean in enumerate(means)])
-    errors = np.array([error_of(scatter, counts[at], counts.sum()) for at in range(len(names))])
+    spread = hypot(scatter, log1p(beside / 100))
+    errors = np.array([error_of(spread, counts[at], counts.sum()) for at in range(len(names))])
     limit = -np.log1p(-margin / 100)
     level = SIGNIFICANCE / among / len(names)
     bounds = t_bound(level / 2, dof) * errors
@@ -112,7 +117,7 @@ def judge(rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1) 
         verdict = _judgement(p_values[at], edges[1] > limit)
         more: int | None = 0
         if verdict == "unclear":
-            more = _more_runs(runs, len(names), abs(slower[at] - limit) / scatter)
+            more = _more_runs(runs, len(names), abs(slower[at] - limit) / spread)
         low, high = map(_percent, edges)
         place = Judged(name, runs, _percent(slower[at]), low, high, p_values[at], verdict, more)
         places.append(place)

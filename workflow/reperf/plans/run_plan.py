@@ -105,9 +105,9 @@ class RunPlan(Plan):
         """The same plan, of which no try is taken up that has ended."""
         return self._but(aside=self.aside.model_copy(update={"anew": True}))
 
-    def on_host(self, host: str) -> "RunPlan":
-        """The same plan of a single node, for one of its hosts."""
-        return self._but(aside=self.aside.model_copy(update={"hosts": (host,)}))
+    def on_hosts(self, *hosts: str) -> "RunPlan":
+        """The same plan, for these of its hosts, the first of which starts the run."""
+        return self._but(aside=self.aside.model_copy(update={"hosts": hosts}))
 
     def _but(self, **changes: Any) -> "RunPlan":  # noqa: ANN401 - by its fields
         """A copy with other values; unlike model_copy, it does not keep the text and the digest."""

@@ -8,10 +8,10 @@ from reperf.records.run_record import Sealed
 
 
 class SurveyedRun(BaseModel, extra="forbid"):
-    """One run on one node."""
+    """One run on one node, or on a pair of nodes."""
 
-    node: str
-    round: int = Field(description="from 1; all nodes train in a round")
+    node: str = Field(description="its name; of a pair: both names, with a + between them")
+    round: int = Field(description="from 1; all nodes, or all pairs, train in a round")
     status: str = Field(description="ok; or how the run ended; or refused: it has no number")
     reason: str = Field("", description="why the status is not ok, one line")
     throughput: float | None = Field(None, description="samples a second")
@@ -36,4 +36,6 @@ class SurveyRecord(Sealed):
     hosts: bool = Field(False, description="whether the nodes are hosts, which no Slurm knows")
     absent: dict[str, str] = Field(description="nodes that get no jobs, and why")
     runs: tuple[SurveyedRun, ...]
+    pair_cell: str = Field("", description="what every pair trained; empty: no links were surveyed")
+    pairs: tuple[SurveyedRun, ...] = Field((), description="the runs of pairs of nodes")
     verdicts: dict[str, Any] = Field({}, description="what follows from the runs, by node")

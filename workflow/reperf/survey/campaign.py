@@ -1,8 +1,10 @@
 """A whole survey: choose the cell, train it on every node, judge, show."""
 
 import json
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from rich.console import Console
@@ -12,11 +14,11 @@ from reperf.doctor.targets import nodes_of
 from reperf.errors import ReperfError
 from reperf.files import whole_file, write_whole
 from reperf.layout import SURVEY_FOLDER
-from reperf.records.survey_record import SurveyRecord
-from reperf.survey.cell_choice import check_ready, choose, title_of
-from reperf.survey.node_jobs import survey_nodes
+from reperf.records.survey_record import SurveyedRun, SurveyRecord
+from reperf.survey.cell_choice import check_ready, choose, choose_pair, title_of
+from reperf.survey.node_jobs import survey_runs, tournament
 from reperf.survey.shown import as_junit, as_page, show
-from reperf.survey.verdicts import FAULTS, verdicts_of
+from reperf.survey.verdicts import verdicts_of
 
 RECORD, PAGE = SURVEY_FOLDER / "survey.json", SURVEY_FOLDER / "survey.html"
 
@@ -29,6 +31,7 @@ def survey(
     runs: int = 5,
     margin: float = 1.0,
     at_once: int | None = None,
+    links: int = 0,
     as_json: bool = False,
     junit: Path | None = None,
     tell: Callable[[str], None],
@@ -42,12 +45,13 @@ def survey(
         runs: of each node, 2 or more.
         margin: percent.
         at_once: nodes that train at the same time; None: all.
+        links: with how many others each node is then paired, to survey links; 0: with none.
         as_json: whether to print the record instead of a table.
         junit: where to write JUnit's XML.
         tell: takes a line of progress.
 
     Returns:
-        1 if a node is named, does not answer, or nothing can be told; else 0.
+        1 if a node or link is named, does not answer, or nothing can be told; else 0.
 
     Raises:
         ReperfError: fewer than two nodes get jobs, or the cell cannot be surveyed.
@@ -55,6 +59,7 @@ def survey(
     assert report.cluster
     plan = choose(report, suite, reads=reads)
     check_ready(plan)
+    plan_of_pairs = choose_pair(report, plan, reads=reads) if links else None
     part = report.on(plan.run.device)
     why_not = nodes_of(part).why_not()
     nodes = [node for node, why in why_not.items() if not why]
@@ -63,9 +68,22 @@ def survey(
         raise ReperfError(
             f"a survey compares nodes: the nodes that get jobs are: {there}; allowed: two or more"
         )
+    if links and len(nodes) < 3:
+        raise ReperfError(
+            f"--links compares pairs of nodes: {', '.join(nodes)} are one; allowed: three nodes "
+            "or more, or no --links"
+        )
+    shutil.rmtree(SURVEY_FOLDER, ignore_errors=True)  # the last survey's
     made = datetime.now(UTC).isoformat(timespec="seconds")
     tell(f"surveying {title_of(plan)}")
-    every = survey_nodes(part, plan, nodes, runs=runs, at_once=at_once, tell=tell)
+    train = partial(survey_runs, part, runs=runs, at_once=at_once, tell=tell)
+    every = list(train(plan, [[(node,) for node in nodes]], SURVEY_FOLDER))
+    pairs: list[SurveyedRun] = []
+    if plan_of_pairs:
+        able = {run.node for run in every if run.throughput is not None}
+        tell(f"surveying {title_of(plan_of_pairs)}")
+        groups = tournament([node for node in nodes if node in able], links, report.seed)
+        pairs += train(plan_of_pairs, groups, SURVEY_FOLDER / "pairs")
     record = SurveyRecord(
         cell=title_of(plan),
         plan=plan.digest,
@@ -75,6 +93,8 @@ def survey(
         hosts=bool(report.cluster.hosts),
         absent={node: why for node, why in why_not.items() if why},
         runs=tuple(every),
+        pair_cell=title_of(plan_of_pairs) if plan_of_pairs else "",
+        pairs=tuple(pairs),
     )
     verdicts = verdicts_of(record)
     record = record.model_copy(update={"verdicts": verdicts.content})
@@ -89,4 +109,4 @@ def survey(
     else:
         show(record, verdicts, Console())
         print(f"all of it is in {RECORD} and {PAGE}")
-    return 1 if verdicts.untold or verdicts.losses.apart or verdicts.named(*FAULTS) else 0
+    return 0 if verdicts.is_clean else 1

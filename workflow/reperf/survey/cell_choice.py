@@ -1,4 +1,4 @@
-"""What a survey trains on every node: one cell of the report that takes a single node."""
+"""What a survey trains: a cell of the report that takes a single node, and one that takes two."""
 
 from reperf.builds import build_of, why_build
 from reperf.config import Report, Suite
@@ -27,16 +27,7 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
     Raises:
         ReperfError: there is no such suite, or it has no such cell.
     """
-    chosen = _suite(report, suite)
-    if not reads:
-        chosen = chosen.model_copy(update={"input": "synthetic"})
-    elif chosen.input == "synthetic":
-        raise ReperfError(
-            f"--input: suite {chosen.name} reads nothing; allowed: a suite with an input other "
-            f"than "
-            "synthetic"
-        )
-    part = report.alone(chosen.name).model_copy(update={"suites": (chosen,)})
+    part, chosen = _alone(report, suite, reads=reads)
     cells = [cell for cell in part.cells(chosen) if cell.runs[0].nodes == 1]
     if not cells:
         raise ReperfError(
@@ -58,6 +49,35 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
     return Plans(part).runs[str(run.folder)]
 
 
+def choose_pair(report: Report, alone: RunPlan, *, reads: bool = False) -> RunPlan:
+    """Plan what a pair of nodes trains: the same system, on as many devices of each node.
+
+    Args:
+        report: with its device decided.
+        alone: what `choose` planned.
+        reads: as for `choose`.
+
+    Raises:
+        ReperfError: the suite has no such cell, or it is unsupported.
+    """
+    part, chosen = _alone(report, alone.run.suite, reads=reads)
+    wanted = f"2n{alone.run.devices_per_node}g"
+    for cell in part.cells(chosen):
+        run = cell.runs[0]
+        if (run.entry, run.topology) == (alone.run.entry, wanted):
+            if cell.unsupported:
+                raise ReperfError(
+                    f"--links: suite {chosen.name}: {run.entry} on {wanted} is unsupported: "
+                    f"{cell.unsupported}; allowed: another --suite"
+                )
+            return Plans(part).runs[str(run.folder)]
+    raise ReperfError(
+        f"--links: suite {chosen.name} has no topology {wanted}, which pairs its "
+        f"{alone.run.topology}: {', '.join(chosen.topologies_of_runs)}; allowed: one with it, or "
+        "another --suite"
+    )
+
+
 def check_ready(plan: RunPlan) -> None:
     """Refuse a cell whose framework or records do not exist: a survey makes neither.
 
@@ -71,6 +91,19 @@ def check_ready(plan: RunPlan) -> None:
         raise ReperfError(
             f"{run.data}: is not converted; `snakemake` with the same --profile converts it"
         )
+
+
+def _alone(report: Report, suite: str | None, *, reads: bool) -> tuple[Report, Suite]:
+    """The report of a suite alone, and the suite, which reads nothing unless `reads`."""
+    chosen = _suite(report, suite)
+    if not reads:
+        chosen = chosen.model_copy(update={"input": "synthetic"})
+    elif chosen.input == "synthetic":
+        raise ReperfError(
+            f"--input: suite {chosen.name} reads nothing; allowed: a suite with an input other "
+            "than synthetic"
+        )
+    return report.alone(chosen.name).model_copy(update={"suites": (chosen,)}), chosen
 
 
 def _suite(report: Report, name: str | None) -> Suite:

@@ -1,15 +1,14 @@
-"""The runs of a survey: rounds in which every node trains the same plan once, in a job of its own.
+"""The runs of a survey: rounds in which every node, or pair, trains a plan once, in its own job.
 
 A run is a whole job, not one of several trainings in a job: processes, memory and clocks start
 anew, and runs of a node scatter as those of a report do.
 """
 
 import shlex
-import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -19,7 +18,7 @@ from typing import Any
 from reperf.config import Report, Window
 from reperf.errors import ReperfError
 from reperf.files import write_whole
-from reperf.layout import PLAN, RUN_LOG, SURVEY_FOLDER
+from reperf.layout import PLAN, RUN_LOG
 from reperf.logs.formats import mllog
 from reperf.measuring.found_logs import own_run
 from reperf.measuring.measure import Method
@@ -34,42 +33,77 @@ WAIT_SECONDS = 600
 """How long a node may be busy with other jobs before its run is given up."""
 
 
-def survey_nodes(
+Nodes = tuple[str, ...]
+"""Those on which a run trains, in the order of the report's nodes: one, or a pair."""
+
+
+def name_of_pair(nodes: Nodes) -> str:
+    """What names a run's nodes in records and folders; no host's name holds a +."""
+    return "+".join(nodes)
+
+
+def tournament(nodes: Sequence[str], others: int, seed: int) -> list[list[Nodes]]:
+    """Groups of pairs that can train at the same time; each node is paired with so many others.
+
+    With an odd number of nodes, one rests in each group.
+
+    Source: T. P. Kirkman, On a Problem in Combinations, Cambridge and Dublin Mathematical Journal 2
+    (1847), 191-204: a round robin by turning all nodes but one.
+    """
+    random = Random(seed)
+    even = [*nodes, *[""] * (len(nodes) % 2)]
+    random.shuffle(even)
+    groups = []
+    for turn in range(1, len(even)):
+        row = [even[0], *even[turn:], *even[1:turn]]
+        facing = zip(row, reversed(row[len(row) // 2 :]), strict=False)
+        pairs = [tuple(sorted(pair, key=nodes.index)) for pair in facing if "" not in pair]
+        groups.append(pairs)
+    return random.sample(groups, min(others, len(groups)))
+
+
+def survey_runs(
     report: Report,
     plan: RunPlan,
-    nodes: Sequence[str],
+    groups: Sequence[Sequence[Nodes]],
+    folder: Path,
     *,
     runs: int,
     at_once: int | None,
     tell: Callable[[str], None],
 ) -> Iterator[SurveyedRun]:
-    """Train on every node, round after round, each in an order of its own; yields what runs gave.
+    """Train on all nodes or pairs, round after round, in shuffled order; yields what runs gave.
 
-    The last survey's runs are removed. A node that gives a run up is left out of later rounds.
+    What gives a run up is left out of later rounds.
 
     Args:
-        runs: rounds, in which each node trains once.
-        at_once: how many nodes train at the same time; None: all.
+        groups: of nodes or pairs that train at the same time, one group after the other.
+        folder: where the runs' folders go.
+        runs: rounds, in which each trains once.
+        at_once: how many nodes train at the same time; None: a whole group.
         tell: takes a line of progress: what begins.
 
     Raises:
         ReperfError: Slurm refuses a job.
     """
-    shutil.rmtree(SURVEY_FOLDER, ignore_errors=True)
-    shuffled, left = Random(report.seed), list(nodes)
+    shuffled, lost = Random(report.seed), set[Nodes]()
     for number in range(1, runs + 1):
-        tell(f"round {number} of {runs} on {count(len(left), 'node')}")
-        order = shuffled.sample(left, len(left))
-        folders = {node: SURVEY_FOLDER / str(number) / node for node in order}
-        for node, folder in folders.items():
-            write_whole(folder / PLAN, (plan.on_host(node) if plan.aside.hosts else plan).text)
-        if plan.aside.hosts:
-            given_up = _run_on_hosts(plan.aside.remote, folders, at_once or len(order))
-        else:
-            given_up = _run_all(_options(report, plan), folders, at_once or len(order))
-        left = [node for node in left if node not in given_up]
-        for node in sorted(folders, key=nodes.index):
-            yield _result(plan, node, number, folders[node], given_up.get(node, ""))
+        kept = [[place for place in group if place not in lost] for group in groups]
+        what = "node" if plan.run.nodes == 1 else "pair"
+        tell(f"round {number} of {runs} on {count(sum(map(len, kept)), what)}")
+        for group in shuffled.sample(kept, len(kept)):
+            order = shuffled.sample(group, len(group))
+            folders = {place: folder / str(number) / name_of_pair(place) for place in order}
+            for place, its in folders.items():
+                write_whole(its / PLAN, (plan.on_hosts(*place) if plan.aside.hosts else plan).text)
+            jobs = max(1, (at_once or plan.run.nodes * len(order)) // plan.run.nodes)
+            if plan.aside.hosts:
+                given_up = _run_on_hosts(plan.aside.remote, folders, jobs)
+            else:
+                given_up = _run_all(_options(report, plan), folders, jobs)
+            lost |= given_up.keys()
+            for place in group:
+                yield _result(plan, place, number, folders[place], given_up.get(place, ""))
 
 
 def _options(report: Report, plan: RunPlan) -> list[str]:
@@ -87,24 +121,26 @@ def _options(report: Report, plan: RunPlan) -> list[str]:
     return [*options, "--no-requeue", *shlex.split(asked["sbatch_options"])]
 
 
-def _run_all(options: Sequence[str], folders: dict[str, Path], at_once: int) -> dict[str, str]:
-    """Run a job on each node until all have ended.
+def _run_all(
+    options: Sequence[str], folders: Mapping[Nodes, Path], at_once: int
+) -> dict[Nodes, str]:
+    """Run a job on each node or pair until all have ended.
 
     Returns:
-        The nodes without a run, and why: Slurm refuses the job, or has not started it in
+        Those without a run, and why: Slurm refuses the job, or has not started it in
         WAIT_SECONDS.
     """
-    waiting, jobs, given_up = list(folders), dict[str, str](), dict[str, str]()
+    waiting, jobs, given_up = list(folders), dict[str, Nodes](), dict[Nodes, str]()
     begun = time.monotonic()
     try:
         while waiting or jobs:
-            for node in waiting[: at_once - len(jobs)]:
-                waiting.remove(node)
+            for place in waiting[: at_once - len(jobs)]:
+                waiting.remove(place)
                 begun = time.monotonic()
                 try:
-                    jobs[_submit(options, node, folders[node])] = node
+                    jobs[_submit(options, place, folders[place])] = place
                 except ReperfError as error:
-                    given_up[node] = str(error)
+                    given_up[place] = str(error)
             time.sleep(_LOOK_SECONDS)
             with suppress(ReperfError):  # it is busy: another look follows
                 lines = ask("squeue", f"--name={SURVEY_JOB}", "--me", "--format=%i|%T")
@@ -113,47 +149,51 @@ def _run_all(options: Sequence[str], folders: dict[str, Path], at_once: int) -> 
                     idle = [job for job in jobs if states.get(job) == "PENDING"]
                     given_up |= {jobs[job]: f"no job in {WAIT_SECONDS} s" for job in idle}
                     cancel(idle)
-                jobs = {job: node for job, node in jobs.items() if job in states}
+                jobs = {job: place for job, place in jobs.items() if job in states}
     finally:
         cancel(jobs)
     return given_up
 
 
-def _run_on_hosts(remote: str, folders: dict[str, Path], at_once: int) -> dict[str, str]:
-    """Train on each host until all have ended.
+def _run_on_hosts(remote: str, folders: Mapping[Nodes, Path], at_once: int) -> dict[Nodes, str]:
+    """Train on each host or pair until all have ended; a pair's first host starts its run.
 
     Returns:
-        The hosts that trained nothing, and why: `remote` does not reach them, or they are in use.
+        Those that trained nothing, and why: `remote` does not reach them, or they are in use.
     """
 
-    def run(node: str) -> str:
-        log = folders[node] / "job.log"
+    def run(place: Nodes) -> str:
+        log = folders[place] / "job.log"
         with log.open("wb") as stream:
             subprocess.run(
-                command_on(remote, [node], _train(folders[node])),
+                command_on(remote, place[:1], _train(folders[place])),
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=subprocess.STDOUT,
                 check=False,
             )
-        if (folders[node] / RUN_LOG).exists():
+        if (folders[place] / RUN_LOG).exists():
             return ""
         said = log.read_text(encoding="utf-8", errors="replace").splitlines()
         return printable(said[0] if said else "no answer")
 
     with ThreadPoolExecutor(at_once) as pool:
         reasons = dict(zip(folders, pool.map(run, folders), strict=True))
-    return {node: reason for node, reason in reasons.items() if reason}
+    return {place: reason for place, reason in reasons.items() if reason}
 
 
 def _train(folder: Path) -> list[str]:
     return [sys.executable, "-m", "reperf.training", "--once", str(folder / PLAN)]
 
 
-def _submit(options: Sequence[str], node: str, folder: Path) -> str:
-    """Submit a node's job; returns its number."""
+def _submit(options: Sequence[str], nodes: Nodes, folder: Path) -> str:
+    """Submit a job for some nodes; returns its number."""
     train = shlex.join(_train(folder))
-    where = [f"--nodelist={node}", f"--job-name={SURVEY_JOB}", f"--output={folder}/job.log"]
+    where = [
+        f"--nodelist={','.join(nodes)}",
+        f"--job-name={SURVEY_JOB}",
+        f"--output={folder}/job.log",
+    ]
     ((job, *_),) = ask("sbatch", "--parsable", *options, *where, f"--wrap=exec {train}")
     return job.partition(";")[0]
 
@@ -164,14 +204,14 @@ def cancel(jobs: Iterable[str]) -> None:
         ask("scancel", *jobs)
 
 
-def _result(plan: RunPlan, node: str, number: int, folder: Path, given_up: str) -> SurveyedRun:
+def _result(plan: RunPlan, nodes: Nodes, number: int, folder: Path, given_up: str) -> SurveyedRun:
     """What a run gave: its throughput by the window rule, and what it computed.
 
     Args:
         given_up: why it has not begun; "" if it has.
     """
     log = folder / RUN_LOG
-    known: dict[str, Any] = {"node": node, "round": number, "log": str(log)}
+    known: dict[str, Any] = {"node": name_of_pair(nodes), "round": number, "log": str(log)}
     if given_up:
         return SurveyedRun(**known, status="failed", reason=given_up)
     first, last = plan.aside.window

@@ -1,7 +1,7 @@
 """What a survey prints and writes: a table, lines, JUnit XML, a page."""
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from statistics import median
 
@@ -13,7 +13,15 @@ from reperf.junit import Case, junit
 from reperf.records.survey_record import SurveyedRun, SurveyRecord
 from reperf.report.html import render_page
 from reperf.report.scale import Scale
-from reperf.survey.verdicts import FAULTS, State, Verdicts, advice, claims, in_words
+from reperf.survey.verdicts import (
+    FAULTS,
+    NodeVerdict,
+    State,
+    Verdicts,
+    advice,
+    claims,
+    in_words,
+)
 from reperf.text import count, printable
 
 _STYLES: dict[State, str] = {
@@ -29,22 +37,30 @@ def heading(survey: SurveyRecord, verdicts: Verdicts) -> str:
     """What was done, in a line."""
     nodes = count(len({run.node for run in survey.runs}), "node")
     scatter = verdicts.ruling and f"; runs of a node scatter by {verdicts.ruling.scatter:.2f} %"
-    return f"{nodes}, {count(survey.asked, 'run')} each of {survey.cell}{scatter or ''}"
+    pairs = len({run.node for run in survey.pairs})
+    links = f"; and of {survey.pair_cell} on {count(pairs, 'pair')}" if pairs else ""
+    return f"{nodes}, {count(survey.asked, 'run')} each of {survey.cell}{links}{scatter or ''}"
 
 
 def _rows(verdicts: Verdicts) -> Iterator[tuple[State, str, str]]:
-    """State, node and reason; healthy nodes share a row."""
-    well = [one for one in verdicts.nodes if one.state == "ok"]
-    for one in verdicts.nodes:
-        # A node of which a run gave no number has its own row.
-        if one not in well or "no number" in one.why:
+    """State, node or link, and reason."""
+    yield from _rows_of(verdicts.nodes, "node")
+    yield from _rows_of(verdicts.links, "link")
+
+
+def _rows_of(verdicts: Sequence[NodeVerdict], what: str) -> Iterator[tuple[State, str, str]]:
+    """Healthy nodes, or links, share a row."""
+    # What has a run that gave no number has its own row.
+    well = [one for one in verdicts if one.state == "ok" and "no number" not in one.why]
+    for one in verdicts:
+        if one not in well:
             yield one.state, one.node, one.why
-    same = [one.place.slower for one in well if one.place and "no number" not in one.why]
+    same = [one.place.slower for one in well if one.place]
     if same:
-        names = [one.node for one in well if "no number" not in one.why]
-        who = ", ".join(names) if len(names) <= 4 else f"{len(names)} nodes"
-        span = f"{in_words(min(same))} to {in_words(max(same))}"
-        yield "ok", who, f"{span} than the others' median"
+        names = [one.node for one in well]
+        who = ", ".join(names) if len(names) <= 4 else count(len(names), what)
+        others = "the others'" if what == "node" else "the other links'"
+        yield "ok", who, f"{in_words(min(same))} to {in_words(max(same))} than {others} median"
 
 
 def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:
@@ -65,21 +81,22 @@ def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:
 
 
 def as_junit(survey: SurveyRecord, verdicts: Verdicts) -> str:
-    """JUnit XML, with a test case for each node."""
+    """JUnit XML, with a test case for each node and each link."""
     cases = (
-        Case("nodes", one.node, "failure" if one.state in FAULTS else "", f"{one.state}: {one.why}")
-        for one in sorted(verdicts.nodes)
+        Case(group, one.node, "failure" if one.state in FAULTS else "", f"{one.state}: {one.why}")
+        for group, every in (("nodes", verdicts.nodes), ("links", verdicts.links))
+        for one in sorted(every)
     )
     return junit(f"reperf survey: {survey.cell}", cases, heading(survey, verdicts))
 
 
 def as_page(survey: SurveyRecord, verdicts: Verdicts) -> str:
-    """A page with a row a node and a dot a run."""
+    """A page with a row a node or link, and a dot a run."""
     margin = 1 - survey.margin / 100
     shares = defaultdict[str, list[float]](list)
-    rounds = defaultdict[int, list[SurveyedRun]](list)
-    for run in survey.runs:
-        rounds[run.round].append(run)
+    rounds = defaultdict[tuple[bool, int], list[SurveyedRun]](list)
+    for run in (*survey.runs, *survey.pairs):
+        rounds["+" in run.node, run.round].append(run)
     for runs in rounds.values():
         known = {run.node: run.throughput for run in runs if run.throughput}
         for node, throughput in known.items():
@@ -88,7 +105,10 @@ def as_page(survey: SurveyRecord, verdicts: Verdicts) -> str:
         "survey.html.j2",
         survey=survey,
         heading=heading(survey, verdicts),
-        nodes=verdicts.nodes,
+        places_of=[
+            ("Nodes", verdicts.nodes),
+            *([("Links", verdicts.links)] if survey.pairs else []),
+        ],
         claims=claims(survey, verdicts),
         advice=advice(survey, verdicts),
         shares=shares,

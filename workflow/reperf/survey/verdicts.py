@@ -1,11 +1,19 @@
-"""The verdicts of a survey: which nodes compute otherwise, are slow, or do not answer."""
+"""The verdicts of a survey: which nodes compute otherwise, are slow, or do not answer.
+
+A pair of nodes is at most as fast as its slower node by itself. By how much it is slower than that
+is its link's, and is judged by the rule that judges nodes. Fitting an effect of each node and of
+each link to the pairs alone would smear a slow link over its nodes.
+"""
 
 from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from math import exp, log
+from statistics import fmean, median
 from typing import Any, Literal, NamedTuple
 
 from reperf.errors import ReperfError
 from reperf.measuring.margin_rule import LIKELY, MOST_RUNS, Judged, Ruling, judge, rank_words
-from reperf.records.survey_record import SurveyRecord
+from reperf.records.survey_record import SurveyedRun, SurveyRecord
 from reperf.survey.agreement import Agreement, Trained, agreement
 from reperf.text import count
 
@@ -13,16 +21,17 @@ State = Literal["computes otherwise", "slow", "no answer", "unclear", "ok"]
 STATES: tuple[State, ...] = ("computes otherwise", "slow", "no answer", "unclear", "ok")
 """The order in which nodes are reported."""
 FAULTS = STATES[:3]
+Rounds = dict[int, dict[str, float]]
 
 
 class NodeVerdict(NamedTuple):
-    """The verdict on a node."""
+    """The verdict on a node, or on the link of a pair."""
 
     node: str
     state: State
     why: str
     place: Judged | None
-    slow_ranks: tuple[Judged, ...]
+    slow_ranks: tuple[Judged, ...] = ()
     """Its ranks that are slower by themselves than its other ranks by more than the margin."""
 
 
@@ -35,24 +44,46 @@ class Verdicts(NamedTuple):
     untold: str
     """Why there is no ruling; "" if there is."""
     losses: Agreement
+    links: tuple[NodeVerdict, ...] = ()
+    """Likewise, those of pairs."""
+    link_ruling: Ruling | None = None
+    links_untold: str = ""
+    exchange: float | None = None
+    """Percent by which pairs train slower than twice the slower of their nodes."""
 
     def named(self, *states: State) -> list[str]:
         """The nodes in some states."""
         return [one.node for one in self.nodes if one.state in states]
 
     @property
+    def with_slow_links(self) -> list[str]:
+        """The nodes that were paired with several others, of which every link is slow."""
+        slow = defaultdict[str, list[bool]](list)
+        for link in self.links:
+            for node in link.node.split("+"):
+                slow[node].append(link.state == "slow")
+        return [node for node, its in slow.items() if len(its) > 1 and all(its)]
+
+    @property
+    def is_clean(self) -> bool:
+        """Whether no node and no link is named, all answer, and something can be told."""
+        apart = bool(self.untold or self.links_untold or self.losses.apart)
+        return not apart and all(one.state not in FAULTS for one in self.nodes + self.links)
+
+    @property
     def content(self) -> dict[str, Any]:
         """As survey.json holds it."""
         return {
             "nodes": {
-                one.node: {
-                    "state": one.state,
-                    "why": one.why,
-                    **(one.place._asdict() if one.place else {}),
-                    "slow_ranks": [int(rank.name) for rank in one.slow_ranks],
-                }
+                one.node: _content(one)
+                | {"slow_ranks": [int(rank.name) for rank in one.slow_ranks]}
                 for one in self.nodes
             },
+            "links": {one.node: _content(one) for one in self.links},
+            "with_slow_links": self.with_slow_links,
+            "exchange": self.exchange,
+            "links_sure": self.link_ruling and self.link_ruling.sure,
+            "links_untold": self.links_untold,
             "scatter": self.ruling and self.ruling.scatter,
             "sure": self.ruling and self.ruling.sure,
             "untold": self.untold,
@@ -60,26 +91,22 @@ class Verdicts(NamedTuple):
         }
 
 
+def _content(one: NodeVerdict) -> dict[str, Any]:
+    place = one.place._asdict() if one.place else {}
+    return {"state": one.state, "why": one.why, **place}
+
+
 def verdicts_of(survey: SurveyRecord) -> Verdicts:
     """Judge the runs of a survey."""
-    rounds: dict[int, dict[str, float]] = defaultdict(dict)
+    rounds = _rounds(survey.runs)
     trained: dict[str, list[Trained]] = defaultdict(list)
-    failed: dict[str, list[str]] = defaultdict(list)
     for run in survey.runs:
-        if run.throughput is None:
-            failed[run.node].append(f"{run.status}: {run.reason}")
-        else:
-            rounds[run.round][run.node] = run.throughput
+        if run.throughput is not None:
             trained[run.node].append(Trained(tuple(run.losses.items()), run.weights))
-    losses, ruling, untold = agreement(trained), None, ""
-    try:
-        ruling = judge(list(rounds.values()), survey.margin)
-    except ReperfError as error:
-        untold = str(error)
+    losses, failed = agreement(trained), _failed(survey.runs, survey.asked)
+    ruling, untold = _ruling(rounds, survey.margin)
     places = {place.name: place for place in ruling.places} if ruling else {}
-    verdicts = [
-        NodeVerdict(node, "no answer", why, None, ()) for node, why in survey.absent.items()
-    ]
+    verdicts = [NodeVerdict(node, "no answer", why, None) for node, why in survey.absent.items()]
     for node in dict.fromkeys(run.node for run in survey.runs):
         place, ranks = places.get(node), _slow_ranks(survey, node)
         state: State = place.judgement if place else "no answer"
@@ -91,20 +118,97 @@ def verdicts_of(survey: SurveyRecord) -> Verdicts:
         if node in losses.odd:
             state, why = "computes otherwise", [losses.odd[node], *why]
         if node in failed:
-            several = f"{len(failed[node])} of {count(survey.asked, 'run')} gave no number"
-            why.append(f"{several}, {failed[node][0]}")
+            why.append(failed[node])
         verdicts.append(NodeVerdict(node, state, "; ".join(why), place, ranks))
-    verdicts.sort(key=lambda one: (STATES.index(one.state), -one.place.slower if one.place else 0))
-    return Verdicts(tuple(verdicts), ruling, untold, losses)
+    of_nodes = Verdicts(_sorted(verdicts), ruling, untold, losses)
+    return _with_links(of_nodes, survey, rounds) if survey.pair_cell else of_nodes
 
 
-def _speed(place: Judged) -> str:
-    text = f"{in_words(place.slower)} than the others' median, "
+def _with_links(verdicts: Verdicts, survey: SurveyRecord, rounds: Rounds) -> Verdicts:
+    """The verdicts, with those on links.
+
+    Args:
+        rounds: of the nodes.
+    """
+    alone = _levels(rounds)
+    shares = [
+        {name: value / min(alone.get(node, 1) for node in name.split("+")) for name, value in one}
+        for one in (its.items() for its in _rounds(survey.pairs).values())
+    ]
+    beside = verdicts.ruling.scatter if verdicts.ruling else 0
+    ruling, untold = _ruling(dict(enumerate(shares)), survey.margin, beside)
+    places = {place.name: place for place in ruling.places} if ruling else {}
+    failed, links = _failed(survey.pairs, survey.asked), []
+    for name in dict.fromkeys(run.node for run in survey.pairs):
+        place = places.get(name)
+        why = [_speed(place, "the other links' median")] if place else []
+        why += [failed[name]] if name in failed else []
+        links.append(
+            NodeVerdict(name, place.judgement if place else "no answer", "; ".join(why), place)
+        )
+    typical = median(value for one in shares for value in one.values()) if any(shares) else None
+    usual = median(value for one in rounds.values() for value in one.values()) if rounds else 0
+    return verdicts._replace(
+        links=_sorted(links),
+        link_ruling=ruling,
+        links_untold=untold,
+        exchange=100 * (1 - typical / 2 / usual) if typical and usual else None,
+    )
+
+
+def _sorted(verdicts: Iterable[NodeVerdict]) -> tuple[NodeVerdict, ...]:
+    def key(one: NodeVerdict) -> tuple[int, float]:
+        return STATES.index(one.state), -one.place.slower if one.place else 0
+
+    return tuple(sorted(verdicts, key=key))
+
+
+def _rounds(runs: Sequence[SurveyedRun]) -> Rounds:
+    """Round -> node or pair -> its throughput, where it has one."""
+    rounds: Rounds = defaultdict(dict)
+    for run in runs:
+        if run.throughput is not None:
+            rounds[run.round][run.node] = run.throughput
+    return rounds
+
+
+def _levels(rounds: Rounds) -> dict[str, float]:
+    """How fast each node is, over what a round's nodes have in common."""
+    shares = defaultdict[str, list[float]](list)
+    for one in rounds.values():
+        usual = median(one.values())
+        for node, value in one.items():
+            shares[node].append(log(value / usual))
+    return {node: exp(fmean(its)) for node, its in shares.items()}
+
+
+def _failed(runs: Sequence[SurveyedRun], asked: int) -> dict[str, str]:
+    """Node or pair -> how many of its runs gave no number, and why the first did not."""
+    failed: dict[str, list[str]] = defaultdict(list)
+    for run in runs:
+        if run.throughput is None:
+            failed[run.node].append(f"{run.status}: {run.reason}")
+    return {
+        name: f"{len(why)} of {count(asked, 'run')} gave no number, {why[0]}"
+        for name, why in failed.items()
+    }
+
+
+def _ruling(rounds: Rounds, margin: float, beside: float = 0) -> tuple[Ruling | None, str]:
+    """The ruling, or why there is none."""
+    try:
+        return judge(list(rounds.values()), margin, beside=beside), ""
+    except ReperfError as error:
+        return None, str(error)
+
+
+def _speed(place: Judged, median_of: str = "the others' median") -> str:
+    text = f"{in_words(place.slower)} than {median_of}, "
     text += f"{in_words(place.low)} to {in_words(place.high)}"
     if place.judgement == "unclear":
         more = place.more_runs
         told = f"more than {MOST_RUNS} runs" if more is None else count(more, "more run")
-        text += f": {told} on each node would tell"
+        text += f": {told} of each would tell"
     return text
 
 
@@ -128,9 +232,36 @@ def _slow_ranks(survey: SurveyRecord, node: str) -> tuple[Judged, ...]:
 
 def claims(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
     """What the verdicts say, and how often they are wrong."""
+    return [*_claims_of_nodes(survey, verdicts), *_claims_of_links(survey, verdicts)]
+
+
+def _claims_of_links(survey: SurveyRecord, verdicts: Verdicts) -> Iterator[str]:
+    ruling = verdicts.link_ruling
+    if not survey.pair_cell:
+        return
+    if ruling is None:
+        yield f"links: {verdicts.links_untold}"
+        return
+    slow = len(ruling.slow)
+    yield (
+        "links: a pair is compared with its slower node; a link is slow by the same rule; one that "
+        f"makes its pair {ruling.sure:.2f} % slower or more is named in {LIKELY:.0%} of surveys"
+    )
+    if verdicts.exchange is not None:
+        yield (
+            f"the exchange costs a pair {max(0, verdicts.exchange):.2f} % of its throughput; only "
+            "a link that training waits for can be named"
+        )
+    for node in verdicts.with_slow_links:
+        yield f"every link of {node} is slow: look at its own port first"
+    if slow and not verdicts.with_slow_links:
+        yield "no node's links are all slow: look at the switches and cables between the pairs"
+
+
+def _claims_of_nodes(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
     ruling = verdicts.ruling
     if ruling is None:
-        return [verdicts.untold]
+        return [f"nodes: {verdicts.untold}"]
     margin = f"{survey.margin:g} %"
     lines = [
         f"slow: slower than the others' median by more than {margin}; of 100 surveys in which no "
@@ -148,9 +279,10 @@ def claims(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
 
 def advice(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
     """Commands that leave named nodes out, for people to run."""
-    if not (named := verdicts.named("computes otherwise", "slow")):
+    named = [*verdicts.named("computes otherwise", "slow"), *verdicts.with_slow_links]
+    if not named:
         return []
-    nodes = ",".join(named)
+    nodes = ",".join(dict.fromkeys(named))
     if survey.hosts:
         return [f"leave out: from cluster.hosts: {nodes}"]
     return [

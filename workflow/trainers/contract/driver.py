@@ -218,17 +218,16 @@ def train(backend, work, log):
         if iteration == SETTLING:
             backend.settled()
     step.finish()
-    if backend.place.world_size > 1 and not flags.together:
-        log.ranks(backend.gather([step.alone(), step.feed.waited()]))
     ends = backend.gather([step.part, watched.digest()])
-    retries = backend.allocation_retries()
-    log.finished(
-        ends,
-        backend.gather(backend.peak_memory()),
-        watched.changes(backend, step.part),
-        None if retries is None else backend.gather(retries),
-        backend.peak_memory_is,
-    )
+    peaks, retries = backend.gather(backend.peak_memory()), backend.allocation_retries()
+    changes = watched.changes(backend, step.part)
+    if retries is not None:
+        retries = backend.gather(retries)
+    if backend.place.world_size > 1 and not flags.together:
+        # Last of all: it may spoil the model, takes a batch, and may take memory.
+        waited = step.feed.waited()
+        log.ranks(backend.gather([step.alone(), waited]))
+    log.finished(ends, peaks, changes, retries, backend.peak_memory_is)
     backend.part()
 
 

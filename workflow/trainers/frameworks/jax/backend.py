@@ -110,12 +110,12 @@ class Backend(backend.Backend):
         )
         return jax.jit(each, **settings)
 
-    def compiled(self, function, given):
+    def compiled(self, function, given, name=""):
         """A function of `mapped`, compiled for such arguments, or as another repeat compiled it.
 
         JAX's own cache keeps nothing for ranks but the first.
         """
-        path = self._compiled
+        path = self._compiled and self._compiled + name
         if path and os.path.exists(path):
             with open(path, "rb") as stream:
                 # Of this call's own, which nobody else writes.
@@ -217,6 +217,13 @@ class DataParallel(backend.Step):
         return {name: self._made.spread(zero, ALL) for name, zero in zeros}
 
     def _one(self, weights, moments, state, numbers, batches):
+        gradients, loss, after = self._gradients(weights, state, numbers, batches)
+        gradients = self._averaged(gradients)
+        weights, moments = self._update(weights, moments, gradients, numbers[1])
+        return weights, moments, {name: one[None] for name, one in after.items()}, loss[None]
+
+    def _gradients(self, weights, state, numbers, batches):
+        """This rank's gradients and loss, and its arrays afterwards."""
         seed, iteration = numbers
         # The device's own generator: JAX's usual one takes longer, to compile, too.
         key = jax.random.key(seed, impl="rbg")
@@ -232,9 +239,7 @@ class DataParallel(backend.Step):
         else:
             zeros = jax.tree.map(jnp.zeros_like, weights)
             gradients, (loss, after) = _of_all(of_batch, zeros, _own(state), key, batches)
-        gradients = self._averaged(gradients)
-        weights, moments = self._update(weights, moments, gradients, iteration)
-        return weights, moments, {name: one[None] for name, one in after.items()}, loss[None]
+        return gradients, loss, after
 
     def _averaged(self, gradients):
         """The means of all ranks' gradients, scaled no more."""
@@ -275,6 +280,16 @@ class DataParallel(backend.Step):
             batches,
         )
         return self._made.queued(loss)
+
+    def alone(self):
+        def own_gradients(*given):
+            return jax.tree.map(lambda one: one[None], self._gradients(*given))
+
+        once = self._made.mapped(own_gradients, (ALL, OWN, ALL, OWN), OWN)
+        numbers = self._seed, np.int32(self._iteration)
+        given = self._weights, self._state, numbers, [next(self.feed)]
+        once = self._made.compiled(once, given, "-alone")
+        return backend.seconds_alone(lambda: jax.block_until_ready(once(*given)))
 
     def fetch(self, loss):
         jax.block_until_ready(self._weights)

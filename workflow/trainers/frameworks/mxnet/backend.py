@@ -144,12 +144,25 @@ class DataParallel(backend.Step):
         self._network.hybridize(static_alloc=True, static_shape=True)
 
     def __call__(self, wanted):
-        batch = next(self.feed)
+        loss = self._pass(next(self.feed))
+        self._trainer.step(1)
+        return loss
+
+    def _pass(self, batch):
+        """Compute this batch's gradients; returns its loss."""
         with autograd.record():
             loss = self._network(*batch)
             self._backward(loss)
-        self._trainer.step(1)
         return loss
+
+    def alone(self):
+        batch = next(self.feed)
+
+        def once():
+            self._pass(batch)
+            mx.nd.waitall()
+
+        return backend.seconds_alone(once)
 
     def fetch(self, loss):
         # The loss is ready before the gradients: fetching it would not wait for everything.

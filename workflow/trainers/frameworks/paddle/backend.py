@@ -147,14 +147,29 @@ class DataParallel(backend.Step):
         self._model = fleet.distributed_model(self.network) if several else self.network
 
     def __call__(self, wanted):
-        batch = next(self.feed)
-        with paddle.amp.auto_cast(**self._mixed):
-            loss = self._model(*batch)
-        self._scaler.scale(loss if self._scale == 1.0 else loss * self._scale).backward()
+        loss = self._backward(next(self.feed))
         self._scaler.step(self._optimizer)
         self._scaler.update()
         self._optimizer.clear_grad()
         return loss
+
+    def _backward(self, batch):
+        """Add this batch's gradients to the weights'; returns its loss."""
+        with paddle.amp.auto_cast(**self._mixed):
+            loss = self._model(*batch)
+        self._scaler.scale(loss if self._scale == 1.0 else loss * self._scale).backward()
+        return loss
+
+    def alone(self):
+        batch = next(self.feed)
+
+        def once():
+            with self._model.no_sync():
+                self._backward(batch)
+            if self._made.flags.device == "cuda":
+                paddle.device.cuda.synchronize()
+
+        return backend.seconds_alone(once)
 
     def fetch(self, loss):
         return loss.item()
