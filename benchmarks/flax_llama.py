@@ -1,8 +1,8 @@
 """transformers' Llama in Flax as its users train it, on a batch and from weights of ours.
 
-benchmarks/training.py starts it beside our trainer, with the same flags. It needs the transformers
-before 5, which has no models in Flax any more. That one knows Llama 2's rotations alone, and gets
-Llama 3's from our recipe.
+benchmarks/training.py starts it beside our trainer, with the same flags. It needs transformers 4,
+because version 5 has no models in Flax. Version 4 knows only Llama 2's rotations; our recipe gives
+it Llama 3's.
 """
 
 import flax
@@ -26,7 +26,7 @@ def make(flags, compute: jnp.dtype) -> Model:
     turned = np.concatenate((sines, sines, cosines, cosines), -1)[:, None]
     modeling_flax_llama.create_sinusoidal_positions = lambda *_: jnp.asarray(turned)
     config = config_of(flags.shape)
-    config.max_position_embeddings = flags.shape["context"]  # of whose square it has a mask
+    config.max_position_embeddings = flags.shape["context"]  # its mask is the square of this
     network = modeling_flax_llama.FlaxLlamaForCausalLMModule(config, compute)
     weights, decayed = {}, {}
     for name, value in initial_weights(llama, flags):

@@ -1,4 +1,4 @@
-"""What transformers' Llama is called by in PyTorch and in Flax: its shape and its weights."""
+"""The configuration of transformers' Llama and the names of its weights, in PyTorch and Flax."""
 
 from trainers.recipes import llama
 from transformers import LlamaConfig
@@ -19,7 +19,7 @@ PARTS = {
     "ffn.in": "mlp.up_proj",
     "ffn.out": "mlp.down_proj",
 }
-"""What transformers calls what ours calls by these names."""
+"""Our names of a layer's weights -> those of transformers."""
 
 
 def config_of(shape: dict[str, int]) -> LlamaConfig:
@@ -49,7 +49,7 @@ def config_of(shape: dict[str, int]) -> LlamaConfig:
 
 
 def theirs_of(name: str) -> str:
-    """What transformers calls a weight of ours in PyTorch."""
+    """The name that transformers gives one of our weights in PyTorch."""
     layer, _, part = name.removesuffix(".weight").partition(".")
     number = layer.removeprefix("layer")
     return ALONE.get(name) or f"model.layers.{number}.{PARTS[part]}.weight"

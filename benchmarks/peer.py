@@ -48,7 +48,7 @@ def start_from_ours(network: nn.Module, recipe: ModuleType, flags) -> None:
 
 
 def adamw(network: nn.Module, recipe: ModuleType, flags) -> torch.optim.AdamW:
-    """The recipe's AdamW, by which matrices decay and nothing else does."""
+    """The recipe's AdamW; only matrices decay."""
     asked, weights = optimizer_of(recipe, flags), list(network.parameters())
     groups = [
         {"params": [one for one in weights if one.dim() == 2], "weight_decay": asked.weight_decay},

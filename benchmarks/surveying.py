@@ -75,11 +75,11 @@ def agreed(surveys, nodes, runs, iterations=6, beside=0.0):
 
 
 def surveyed_links(random, nodes, runs, others, *, link, node, port, tails):
-    """A survey with --links: whether it names the slow links, and whether it has a false alarm.
+    """Simulate a survey with --links: does it name the slow links, and raise a false alarm?
 
     Args:
-        link: by how many percent a link makes its pair slower; one link, or with `port` all of the
-            first node, which must be named itself.
+        link: by how many percent a link makes its pair slower. It is a random link or, with `port`,
+            each link of the first node, and then the node must be named.
         node: by how many percent the second node is slower.
     """
     names = [f"n{number}" for number in range(nodes)]
@@ -120,7 +120,7 @@ def surveyed_links(random, nodes, runs, others, *, link, node, port, tails):
 
 
 def counted_links(surveys, nodes, runs, others, **faults):
-    """Of so many surveys with --links: how many name the link, and how many name untruly."""
+    """Count the simulated surveys with --links that name the slow link, and the false alarms."""
     random = np.random.default_rng(7)
     got = [surveyed_links(random, nodes, runs, others, **faults) for _ in range(surveys)]
     return sum(first for first, _ in got), sum(untrue for _, untrue in got)
@@ -158,7 +158,7 @@ def main():
         rows = [agreed(options.surveys, nodes, runs, beside=by) for by in (0, 2, 4, 8)]
         named, untrue = (" ".join(f"{row[at]:5}" for row in rows) for at in (0, 1))
         print(f"{nodes:3} nodes, {runs:2} runs |{named} |{untrue}")
-    print("with --links: named, with a false alarm | of surveys in which is slow:")
+    print("with --links, for each fault: surveys that name it, surveys with a false alarm")
     print("; ".join(FAULTS_OF_LINKS))
     for nodes, runs, others in product(options.nodes, options.runs, options.links):
         rows = [

@@ -50,7 +50,7 @@ class Layer(nn.Module):
 
 
 def rotated(x, rotations):
-    """Features [N, S, heads, F], of which 2 i and 2 i + 1 are one complex number."""
+    """Rotate features [N, S, heads, F]; features 2 i and 2 i + 1 make up a complex number."""
     numbers = torch.view_as_complex(x.float().unflatten(-1, (-1, 2)))
     return torch.view_as_real(numbers * rotations[:, None]).flatten(3).type_as(x)
 
@@ -86,7 +86,7 @@ def make(flags, _) -> Model:
             if name.endswith((".query.weight", ".key.weight")):
                 width = flags.shape["hidden"] // flags.shape["heads"]
                 halves = start.unflatten(0, (-1, 2, width // 2))
-                start = halves.transpose(1, 2).flatten(0, 2)  # neighbours are what halves were
+                start = halves.transpose(1, 2).flatten(0, 2)  # the halves become neighbours
             weight_of(network, name).copy_(start)
     network.to(flags.device)
     loss = loss_of_logits
@@ -107,7 +107,7 @@ def make(flags, _) -> Model:
 
 
 def weight_of(network: Llama, name: str) -> nn.Parameter:
-    """The weight that ours calls by a name."""
+    """The weight that has this name in our recipe."""
     layer, *path = name.removesuffix(".weight").split(".")
     alone = {"embeddings": network.token, "last": network.norm, "logits": network.logits}
     if layer in alone:

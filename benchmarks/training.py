@@ -56,7 +56,7 @@ class Field(NamedTuple):
 RESNETS = ("torchvision", "torchvision-compiled", "timm", "milabench")
 FLAX = ("flax==0.12.12", "optax==0.2.8")
 FLAX_TRANSFORMERS = (*FLAX, "transformers==4.57.6")
-"""The last of them with models in Flax."""
+"""The last version of transformers with models in Flax."""
 TRANSFORMERS = ("transformers==5.23.0",)
 OF_LLAMA = Field(
     {"transformers": ("huggingface_llama.py",), "torchtitan": ("torchtitan_llama.py",)},

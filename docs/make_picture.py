@@ -17,7 +17,7 @@ from reperf.errors import ReperfError
 from reperf.tables import read_summary
 
 CAPTION = re.compile(r"(?<=\(docs/images/report\.png\)\n\n)\*[^*]+\*")
-"""In README, below the picture."""
+"""The sentence in README below the picture."""
 WIDTH, SCALE, MARGIN = 1200, 1.5, 16
 
 
@@ -30,12 +30,12 @@ def caption_of(results: Path) -> str:
     cells = read_summary(results / "summary.csv")
     odd = cells[~cells["status"].isin(["ok", "unsupported"]) | (cells["marks"] != "")]
     if len(odd):
-        said = "; ".join(
+        reasons = "; ".join(
             f"{row.suite} {row.system}: {row.marks or row.status}" for row in odd.itertuples()
         )
-        raise ReperfError(f"{results}/summary.csv: {said}; allowed: cells without a mark")
+        raise ReperfError(f"{results}/summary.csv: {reasons}; allowed: cells without a mark")
     records = [json.loads(path.read_bytes()) for path in results.glob("runs/*/*/*/*/run.json")]
-    first, last = min(one["started"] for one in records), max(one["ended"] for one in records)
+    first, last = min(run["started"] for run in records), max(run["ended"] for run in records)
     minutes = (datetime.fromisoformat(last) - datetime.fromisoformat(first)).total_seconds() / 60
     cores = records[0]["host"]["cores"]
     return (
@@ -62,7 +62,7 @@ def main(root: Path) -> None:
     """Replace the picture and README's sentence.
 
     Args:
-        root: the checkout, whose results/ hold the report.
+        root: the checkout, whose results/ has the report.
     """
     readme = root / "README.md"
     text, found = CAPTION.subn(caption_of(root / "results"), readme.read_text(encoding="utf-8"))

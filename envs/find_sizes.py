@@ -1,11 +1,11 @@
-"""Write envs/sizes.csv: how many bytes each lock's packages are to download, and once unpacked.
+"""Write envs/sizes.csv: the bytes of each lock's packages, as downloaded and once unpacked.
 
     python envs/find_sizes.py
 
 Run it after a lock has changed: `reperf estimate` reads the table, and takes no size of a lock that
-has changed since. The index gives the sizes of the files; what they unpack to is in the directory
-at the end of a wheel, which is read without the rest. Of a package with several wheels for the
-platform the largest counts, of one that is compiled its sources.
+has changed since. The index gives the sizes of the files. The directory at the end of a wheel gives
+its size once unpacked, and is read without the rest. If a package has several wheels for the
+platform, the largest counts; if it is compiled here, its sources count.
 """
 
 import csv
@@ -58,7 +58,7 @@ def unpacked_bytes(url: str) -> int:
     for tail in TAILS:
         try:
             return sum(member.file_size for member in ZipFile(BytesIO(_part(url, tail))).infolist())
-        except BadZipFile:  # the directory begins before
+        except BadZipFile:  # the directory begins earlier
             continue
     raise BadZipFile(url)
 

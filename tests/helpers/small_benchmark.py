@@ -165,7 +165,7 @@ def new_benchmark(folder: Path, environments: Path) -> Benchmark:
         else:
             shutil.copy2(ROOT / name, folder / name)
     shutil.copytree(STAND_IN, folder, dirs_exist_ok=True)
-    # To draw all published tables takes a quarter minute; tests/unit draws them.
+    # Drawing all published tables takes 15 seconds; tests/unit draws them.
     tables = folder / "data/published/tables.yaml"
     head, first, *_, stages, last = re.split(r"(?m)^(?=  - id: )", tables.read_text())
     tables.write_text(head + first + stages + last)

@@ -115,7 +115,7 @@ def test_a_report_is_made_on_hosts_with_the_losses_of_slurms(benchmark):
 def test_frameworks_train_on_two_hosts_with_the_losses_of_slurms(
     benchmark, built_environments, system
 ):
-    """By torchrun, and by Horovod's own meeting."""
+    """PyTorch's ranks meet by torchrun, and MXNet's by Horovod."""
     built_environments(system)
     suite = SMALL["suites"][0] | {
         **{"workload": "bert-base", "shape": TINY_BERT, "batch_size": 4, "input": "synthetic"},

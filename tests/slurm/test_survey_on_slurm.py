@@ -100,7 +100,7 @@ def throttled(benchmark: SlurmBenchmark, node: str) -> Iterator[None]:
 
 @contextmanager
 def slow_link(benchmark: SlurmBenchmark, nodes: tuple[str, ...]) -> Iterator[None]:
-    """Let little pass from the first node to the second, and all to others."""
+    """Throttle what the first node sends to the second, and nothing else."""
     address = f"10.99.0.{benchmark.cluster.nodes.index(nodes[1]) + 1}/32"
     machine = benchmark.cluster._machines[nodes[0]].pid
 
@@ -163,7 +163,7 @@ def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, t
 
 
 def test_a_throttled_link_is_named_and_neither_of_its_nodes(benchmark):
-    """htb, for want of netem in many kernels: ten kilobytes an iteration, of 20 ms, take 20 ms."""
+    """By htb, as many kernels lack netem: the 10 kB of an iteration of 20 ms take 20 ms to send."""
     (slow, *_), (_, healthy) = tournament(benchmark.cluster.nodes, 2, seed=1)
     options = ("--links", "--runs", "2", "--margin", "10%")
     with slow_link(benchmark, slow):

@@ -33,8 +33,8 @@ USUAL_TWO = [6.9244294, 6.8752716, 6.8266654, 6.7790103, 6.7326088, 6.6876488]
 """Likewise from the usual start weights; of two readers their mean, which JAX says."""
 CLOSE, CLOSE_IN_BF16 = 1e-6, 2e-3
 OFF_IN_FP8 = {"fp8": (2e-3, 2e-2), "fp8 shard": (2e-3, 2e-2), "fp8 rowwise": (2e-3, 4e-2)}
-"""By what the greatest of six losses differs in float8: at least, as bfloat16's does not; at most.
-torchao's layers give the same numbers, and with scales for rows a proof is the further off."""
+"""Bounds of the largest relative difference among six losses in float8; bfloat16 is below them.
+torchao's layers give the same numbers; with scales for rows, a proof differs most."""
 
 TENSOR, SHARD = ("--tensor=2",), ("--shard=2",)
 CASES = {

@@ -48,7 +48,7 @@ HOSTILE = {
 
 
 def of_one_report(test):
-    """A test of what one report came to, which one process makes."""
+    """Mark a test that uses the report `theirs`, so that only one process writes that report."""
     return pytest.mark.long(pytest.mark.xdist_group("theirs")(test))
 
 

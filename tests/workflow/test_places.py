@@ -181,7 +181,7 @@ SPOILT = {
     "its Python /nowhere/python is gone; once ": take_its_python_away,
     "not built; snakemake --force ": cut_its_record,
 }
-"""What is said of an environment -> what has become of it."""
+"""The message about a spoilt environment -> the function that spoils it."""
 
 
 @pytest.mark.long

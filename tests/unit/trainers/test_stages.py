@@ -1,4 +1,4 @@
-"""How a pipeline cuts its batches, where nobody says it."""
+"""How many micro-batches a pipeline cuts a batch into: as asked, or by default."""
 
 from argparse import Namespace
 
