@@ -112,7 +112,7 @@ def _packages():
 def _of_conda():
     """The packages of a conda environment, name -> version and build: libraries such as MKL, too.
 
-    Only the build says some of what matters, as which BLAS conda-forge's libblas is.
+    Builds differ in what matters, too: only the build says which BLAS conda-forge's libblas is.
     """
     prefix = sys.base_prefix if _adds_to_what_is_beneath() else sys.prefix
     try:

@@ -188,7 +188,7 @@ def test_a_report_in_which_nothing_could_run_still_reads(big_benchmark):
     ).but(records=[], measurements=big_benchmark.measurements.iloc[:0])
     html, markdown = unsupported.pages
     for text in (Page(html).text, markdown):
-        assert re.search(r"Left out: OneFlow, .*because of this: not built yet\.", text)
+        assert re.search(r"Left out: OneFlow, .*\. The reason: not built yet\.", text)
         assert "No cell could be tried." in text
         assert "0 training runs" in text
 

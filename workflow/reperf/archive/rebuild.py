@@ -69,7 +69,7 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
             of reperf 1, or something comes out different; the message names all that does. Nothing
             is written outside `folder`.
     """
-    # To verify, none of what draws and writes pages need be installed.
+    # Imported here because `verify` must work without the packages that draw and write pages.
     from reperf.archive.descriptions import made_with, pages  # noqa: PLC0415
     from reperf.drawing.figures import draw_suite  # noqa: PLC0415
 

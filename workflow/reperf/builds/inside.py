@@ -134,8 +134,8 @@ class BuildPython:
         commands = {
             str(path.relative_to(ROOT)): [os.path.relpath(path), "--help"] for path in programs
         }
-        # Not with --help, to which Paddle's launcher answers with an error; not the work folder's;
-        # and all of them at once, because a framework takes seconds to import.
+        # Imported, because Paddle's launcher answers --help with an error; not from the work
+        # folder; and all at once, because a framework takes seconds to import.
         modules = [word for before, word in pairwise(system.launch) if before == "-m"]
         modules += [module for name in workloads for module in system.modules(name)]
         if modules:

@@ -26,8 +26,8 @@ def do(
 ) -> str:
     """Run a command and return its output.
 
-    Its messages go to this process's standard error, where a build's log is; but not those of a
-    command with a time limit, which only looks: modules greet whoever loads them.
+    Its messages go to this process's standard error, which is the log of a build. Those of a
+    command with a time limit do not: it only looks, and modules may print greetings when loaded.
 
     Args:
         trouble: what to say if it fails.

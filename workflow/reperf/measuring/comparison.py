@@ -61,10 +61,10 @@ _ALARM = 0.04
 """The greatest p, corrected for the number of cells, at which a change is reported.
 
 Equal builds have a false alarm in at most this share of comparisons. It is below 5 % so that
-counts of them are, too.
+counted shares of false alarms are below 5 %, too.
 """
 _SLACK = 0.004
-"""Of _ALARM, what is spent on finding the cells that are sure to be within the threshold."""
+"""The part of _ALARM that is spent on finding cells that are surely within the threshold."""
 _POWER = 0.8
 """The chance with which the number of repeats that a verdict names would give another one."""
 _TESTED = ("slower", "perhaps slower", "faster", "perhaps faster", "same", "cannot tell")

@@ -79,8 +79,8 @@ def judge(
             have in common, such as the hour or the file server, is taken out with its median.
         margin: percent of a throughput, below 100.
         among: the number of such groups of places; the level is for all of them together.
-        beside: what a place is compared with has been measured as often, and scattered by so many
-            percent: the pairs of a survey are compared with their nodes.
+        beside: the scatter, in percent, of what the places are compared with, measured as often:
+            a survey compares pairs with their nodes.
 
     Raises:
         ReperfError: fewer than two places, or no second run of any.

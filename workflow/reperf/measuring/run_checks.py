@@ -38,7 +38,7 @@ OFF_PACE = 1.5
 what they print is a mean of a few iterations."""
 FEWEST_PACES = 3
 LONG = 20.0
-"""How many times as long as the median an interval may be; with a speed in its line, DENIED."""
+"""An interval may be this many times as long as the median; DENIED, if its line has a speed."""
 FEWEST_STEPS = 4
 """Intervals of a window, of which a median is one."""
 BETWEEN_MACHINES = 1.0

@@ -335,7 +335,7 @@ def step_down(
 def _nulls(
     logs: Sequence[Sequence[npt.NDArray[np.float64]]], usual: float
 ) -> list[npt.NDArray[np.float64]]:
-    """Of each cell, |t| of its repeats in every arrangement, first in that which was measured."""
+    """For each cell, |t| in every arrangement of its repeats; the first is as measured."""
     nulls: dict[int, npt.NDArray[np.float64]] = {}
     sizes = [(len(ours), len(theirs)) for ours, theirs in logs]
     for n, m in set(sizes):

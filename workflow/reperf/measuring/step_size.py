@@ -22,7 +22,7 @@ TOLERANCE = 0.05
 NEARER = 3.0
 """How many times as near as any other size the one must be that the printed speeds mean."""
 DENIED = 2.0
-"""How many times as long an interval may be as the speed that its own line prints says."""
+"""An interval may be this many times as long as the speed in its own line says."""
 _SAME = {"rel_tol": COARSEST}
 """How near two sizes are between which it does not matter which is meant."""
 
@@ -114,7 +114,7 @@ def cut_short(steps: Sequence[Interval], log_format: Format) -> Interval | None:
 
 
 def denied(steps: Sequence[Interval]) -> list[Interval]:
-    """The intervals of which training stood still for half or more, by their own speeds."""
+    """The intervals in which training stood still for half of the time or more, by their speeds."""
     timed = [step for step in steps if step.rate]
     usual = median(map(_trained, timed)) if timed else 0.0
     return [step for step in timed if _trained(step) > DENIED * usual]
@@ -156,7 +156,7 @@ def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterati
     paused = denied(steps)
     step = min(_step_sizes(steps, log_format, facts).values(), default=None)
     for part in (steps, [step for step in steps if step not in paused]):
-        with suppress(Refused):  # else the least that it may be: no warm-up is too short
+        with suppress(Refused):  # else the least size, so that the warm-up is long enough
             step = step_samples(part, log_format, facts)
             break
     if not step or not batch:

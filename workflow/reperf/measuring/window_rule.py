@@ -228,8 +228,8 @@ def widest(
     """Measure a run in the widest window that the rule allows after the warm-up.
 
     Evaluations that are left out of a window are known by their stamps only: a window without
-    evaluations, or with a trifle, is preferred. If printed speeds deny the time of some intervals,
-    and so neither is allowed, the widest window between those is taken.
+    evaluations, or with a trifle, is preferred. If neither is allowed because training paused in
+    some intervals, by their printed speeds, the widest window between these is taken.
 
     Args:
         run: what its log holds.

@@ -24,7 +24,7 @@ from reperf.text import count
 LOG_BYTES = 2 * 10**6
 """A run's log and record, including tries and copies; 200 kB is usual."""
 UNKNOWN_BYTES = {"cpu": 2 * 10**9, "cuda": 12 * 10**9}
-"""A build of unknown size, unpacked: more than each whose size is known, by kind of device."""
+"""Assumed for an unpacked build of unknown size, by device: more than any known build has."""
 TRIALS = 10
 """Runs of a few iterations that a search for the largest batch usually takes."""
 DAY = 24
@@ -253,9 +253,9 @@ def _unpacked_bytes(build: Build) -> int | None:
 
 
 def sizes_of(lock: Path) -> tuple[int, int] | None:
-    """Bytes of a lock's packages to download and once unpacked; None: the lock has changed since.
+    """Bytes of a lock's packages, as downloaded and once unpacked; None if the lock has changed.
 
-    envs/find_sizes.py has asked the index.
+    envs/find_sizes.py has asked the index for them.
     """
     sizes = lock.with_name("sizes.csv")
     if not sizes.exists():

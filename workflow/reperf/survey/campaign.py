@@ -45,7 +45,7 @@ def survey(
         runs: of each node, 2 or more.
         margin: percent.
         at_once: nodes that train at the same time; None: all.
-        links: with how many others each node is then paired, to survey links; 0: with none.
+        links: how many others each node is then paired with, to survey links; 0: none.
         as_json: whether to print the record instead of a table.
         junit: where to write JUnit's XML.
         tell: takes a line of progress.
@@ -70,8 +70,8 @@ def survey(
         )
     if links and len(nodes) < 3:
         raise ReperfError(
-            f"--links compares pairs of nodes: {', '.join(nodes)} are one; allowed: three nodes "
-            "or more, or no --links"
+            f"--links compares pairs of nodes: {', '.join(nodes)} make only one; allowed: three "
+            "nodes or more, or no --links"
         )
     shutil.rmtree(SURVEY_FOLDER, ignore_errors=True)  # the last survey's
     made = datetime.now(UTC).isoformat(timespec="seconds")

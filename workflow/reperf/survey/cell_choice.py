@@ -73,7 +73,7 @@ def choose_pair(report: Report, alone: RunPlan, *, reads: bool = False) -> RunPl
             return Plans(part).runs[str(run.folder)]
     raise ReperfError(
         f"--links: suite {chosen.name} has no topology {wanted}, which pairs its "
-        f"{alone.run.topology}: {', '.join(chosen.topologies_of_runs)}; allowed: one with it, or "
+        f"{alone.run.topology}: {', '.join(chosen.topologies_of_runs)}; allowed: add it, or "
         "another --suite"
     )
 
@@ -94,7 +94,7 @@ def check_ready(plan: RunPlan) -> None:
 
 
 def _alone(report: Report, suite: str | None, *, reads: bool) -> tuple[Report, Suite]:
-    """The report of a suite alone, and the suite, which reads nothing unless `reads`."""
+    """The report with only one suite, and that suite, which reads nothing unless `reads`."""
     chosen = _suite(report, suite)
     if not reads:
         chosen = chosen.model_copy(update={"input": "synthetic"})

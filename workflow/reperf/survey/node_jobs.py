@@ -34,18 +34,22 @@ WAIT_SECONDS = 600
 
 
 Nodes = tuple[str, ...]
-"""Those on which a run trains, in the order of the report's nodes: one, or a pair."""
+"""The nodes on which a run trains, one or a pair, in the order of the report's nodes."""
 
 
 def name_of_pair(nodes: Nodes) -> str:
-    """What names a run's nodes in records and folders; no host's name holds a +."""
+    """The name of a run's nodes in records and folders; no host's name has a + in it."""
     return "+".join(nodes)
 
 
 def tournament(nodes: Sequence[str], others: int, seed: int) -> list[list[Nodes]]:
-    """Groups of pairs that can train at the same time; each node is paired with so many others.
+    """Draw groups of pairs that can train at the same time; each node is in one pair of a group.
 
-    With an odd number of nodes, one rests in each group.
+    With an odd number of nodes, one node rests in each group.
+
+    Args:
+        others: how many groups to draw, each of which pairs a node with another one; fewer, if
+            there are not so many others.
 
     Source: T. P. Kirkman, On a Problem in Combinations, Cambridge and Dublin Mathematical Journal 2
     (1847), 191-204: a round robin by turning all nodes but one.
@@ -72,14 +76,14 @@ def survey_runs(
     at_once: int | None,
     tell: Callable[[str], None],
 ) -> Iterator[SurveyedRun]:
-    """Train on all nodes or pairs, round after round, in shuffled order; yields what runs gave.
+    """Train on all nodes or pairs, round after round, in shuffled order; yields their results.
 
-    What gives a run up is left out of later rounds.
+    A node or pair on which a run is given up is left out of later rounds.
 
     Args:
         groups: of nodes or pairs that train at the same time, one group after the other.
         folder: where the runs' folders go.
-        runs: rounds, in which each trains once.
+        runs: the number of rounds, in each of which each node or pair trains once.
         at_once: how many nodes train at the same time; None: a whole group.
         tell: takes a line of progress: what begins.
 
@@ -94,8 +98,8 @@ def survey_runs(
         for group in shuffled.sample(kept, len(kept)):
             order = shuffled.sample(group, len(group))
             folders = {place: folder / str(number) / name_of_pair(place) for place in order}
-            for place, its in folders.items():
-                write_whole(its / PLAN, (plan.on_hosts(*place) if plan.aside.hosts else plan).text)
+            for place, each in folders.items():
+                write_whole(each / PLAN, (plan.on_hosts(*place) if plan.aside.hosts else plan).text)
             jobs = max(1, (at_once or plan.run.nodes * len(order)) // plan.run.nodes)
             if plan.aside.hosts:
                 given_up = _run_on_hosts(plan.aside.remote, folders, jobs)

@@ -49,8 +49,8 @@ def _rows(verdicts: Verdicts) -> Iterator[tuple[State, str, str]]:
 
 
 def _rows_of(verdicts: Sequence[NodeVerdict], what: str) -> Iterator[tuple[State, str, str]]:
-    """Healthy nodes, or links, share a row."""
-    # What has a run that gave no number has its own row.
+    """A row for each node or link, and one that all healthy ones share."""
+    # A node or link with a run that gave no number has its own row.
     well = [one for one in verdicts if one.state == "ok" and "no number" not in one.why]
     for one in verdicts:
         if one not in well:
@@ -91,7 +91,7 @@ def as_junit(survey: SurveyRecord, verdicts: Verdicts) -> str:
 
 
 def as_page(survey: SurveyRecord, verdicts: Verdicts) -> str:
-    """A page with a row a node or link, and a dot a run."""
+    """A page with a row for each node or link, and a dot for each run."""
     margin = 1 - survey.margin / 100
     shares = defaultdict[str, list[float]](list)
     rounds = defaultdict[tuple[bool, int], list[SurveyedRun]](list)

@@ -1,8 +1,8 @@
-"""The verdicts of a survey: which nodes compute otherwise, are slow, or do not answer.
+"""The verdicts of a survey: nodes that compute otherwise, are slow or do not answer; slow links.
 
-A pair of nodes is at most as fast as its slower node by itself. By how much it is slower than that
-is its link's, and is judged by the rule that judges nodes. Fitting an effect of each node and of
-each link to the pairs alone would smear a slow link over its nodes.
+A pair of nodes is at most as fast as its slower node by itself. Any further loss is attributed to
+its link, and judged by the rule that judges nodes. Fitting an effect of each node and of each link
+to the pairs alone would smear a slow link over its nodes.
 """
 
 from collections import defaultdict
@@ -36,7 +36,7 @@ class NodeVerdict(NamedTuple):
 
 
 class Verdicts(NamedTuple):
-    """The verdicts on all nodes."""
+    """The verdicts on all nodes and links."""
 
     nodes: tuple[NodeVerdict, ...]
     """In the order of STATES, the slowest first."""
@@ -45,7 +45,7 @@ class Verdicts(NamedTuple):
     """Why there is no ruling; "" if there is."""
     losses: Agreement
     links: tuple[NodeVerdict, ...] = ()
-    """Likewise, those of pairs."""
+    """The verdicts on links, in the same order."""
     link_ruling: Ruling | None = None
     links_untold: str = ""
     exchange: float | None = None
@@ -57,16 +57,16 @@ class Verdicts(NamedTuple):
 
     @property
     def with_slow_links(self) -> list[str]:
-        """The nodes that were paired with several others, of which every link is slow."""
+        """The nodes that have several surveyed links, all of which are slow."""
         slow = defaultdict[str, list[bool]](list)
         for link in self.links:
             for node in link.node.split("+"):
                 slow[node].append(link.state == "slow")
-        return [node for node, its in slow.items() if len(its) > 1 and all(its)]
+        return [node for node, of_links in slow.items() if len(of_links) > 1 and all(of_links)]
 
     @property
     def is_clean(self) -> bool:
-        """Whether no node and no link is named, all answer, and something can be told."""
+        """Whether all nodes answered and could be judged, and no node or link is named."""
         apart = bool(self.untold or self.links_untold or self.losses.apart)
         return not apart and all(one.state not in FAULTS for one in self.nodes + self.links)
 
@@ -173,7 +173,7 @@ def _rounds(runs: Sequence[SurveyedRun]) -> Rounds:
 
 
 def _levels(rounds: Rounds) -> dict[str, float]:
-    """How fast each node is, over what a round's nodes have in common."""
+    """Each node's speed relative to the median of its rounds."""
     shares = defaultdict[str, list[float]](list)
     for one in rounds.values():
         usual = median(one.values())
@@ -244,7 +244,7 @@ def _claims_of_links(survey: SurveyRecord, verdicts: Verdicts) -> Iterator[str]:
         return
     slow = len(ruling.slow)
     yield (
-        "links: a pair is compared with its slower node; a link is slow by the same rule; one that "
+        "links: each pair is compared with its slower node, by the rule for nodes; a link that "
         f"makes its pair {ruling.sure:.2f} % slower or more is named in {LIKELY:.0%} of surveys"
     )
     if verdicts.exchange is not None:

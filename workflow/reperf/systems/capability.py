@@ -13,8 +13,8 @@ ARCHITECTURE = r"^(sm|compute)_([1-9][0-9]?)([0-9])$"
 
 LEAST = {"tf32": "8.0", "bf16": "8.0", "fp8": "8.9"}
 """The least compute capability of GPUs that have a precision. Older ones compute tf32 as fp32, and
-bf16, if at all, by way of it. Sources: CUDA C++ Programming Guide, "Tensor Core"; of fp8, what
-torch._scaled_mm asks for."""
+bf16, if at all, by way of it. Sources: CUDA C++ Programming Guide, "Tensor Core"; for fp8, the
+requirement of torch._scaled_mm."""
 
 DRIVER = r"^[0-9]+(\.[0-9]+)+$"
 """What a driver's version is written as, such as 580.65.06."""

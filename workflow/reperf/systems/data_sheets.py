@@ -9,7 +9,7 @@ RATES = {
     "H200": {"fp32": 67e12, "tf32": 495e12, "16 bits": 989e12},
     "B200": {"fp32": 75e12, "tf32": 1125e12, "16 bits": 2250e12},
 }
-"""Floating-point operations a second of dense matrix products, of models with SXM sockets. Sources:
+"""Floating-point operations a second of dense matrix products, by models with SXM sockets. Sources:
 NVIDIA's data sheets "V100 Tensor Core GPU" (2020), "A100 Tensor Core GPU" (2022), "H100 Tensor Core
 GPU" (2023), "H200 Tensor Core GPU" (2024), "HGX Platform" (2025: an eighth of the HGX B200's); the
 later three print rates with sparsity, which are twice these."""
@@ -18,7 +18,7 @@ _OTHERS = {"PCIE", "NVL", "MIG"}
 
 
 def model_of(name: str) -> str | None:
-    """The model in RATES that a GPU's name says, such as "NVIDIA H100 80GB HBM3"; None: another."""
+    """The model in RATES that a GPU's name gives, as "NVIDIA H100 80GB HBM3"; None: another."""
     words = set(re.split(r"[^A-Z0-9]+", name.upper()))
     return None if words & _OTHERS else next((model for model in RATES if model in words), None)
 
@@ -27,8 +27,8 @@ def data_sheet_rate(name: str, precision: str) -> float | None:
     """Floating-point operations a second of a GPU's matrix products; None: not known.
 
     Args:
-        name: the GPU's, as its driver says it.
-        precision: in which it computes, such as bf16; amp is fp16.
+        name: the GPU's name, as its driver gives it.
+        precision: the precision in which it computes, such as bf16; amp is fp16.
     """
     rates = RATES.get(model_of(name) or "", {})
     return rates.get("16 bits" if precision in ("fp16", "bf16", "amp") else precision)

@@ -55,8 +55,8 @@ class Pipelines(Model):
     )
     micro_batches: Literal["none", "any", "at least stages", "multiple of stages"] | None = Field(
         None,
-        description="into how many it can cut a batch, which it cuts by default into as many as "
-        "there are stages, or a multiple of them; left out: any number",
+        description="how many it can cut a batch into, by default as many as there are stages, or "
+        "a multiple of that; left out: any number",
     )
     updates: Literal["after each iteration", "after each batch"] = Field(
         "after each iteration", description="when a stage changes its weights"
@@ -70,7 +70,7 @@ class Pipelines(Model):
 
         Args:
             pipeline: the replicas of each stage.
-            micro_batches: as configured; None: as many as there are stages, or a multiple.
+            micro_batches: as configured; None: as many as there are stages, or a multiple of it.
             batch_size: None: not known yet.
         """
         allowed = {"equal": {pipeline[0]}, "as the first or one": {pipeline[0], 1}}
@@ -154,7 +154,7 @@ class Capability(Model):
     )
     precisions_under: dict[Parallelism, tuple[Precision, ...]] = Field(
         {},
-        description="likewise, where devices share the training like that; left out: all of them",
+        description="likewise, for a kind of parallel training; left out: all of its precisions",
     )
     reads: tuple[str, ...] = Field(
         (),

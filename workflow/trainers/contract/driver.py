@@ -224,7 +224,7 @@ def train(backend, work, log):
     if retries is not None:
         retries = backend.gather(retries)
     if backend.place.world_size > 1 and not flags.together:
-        # Last of all: it may spoil the model, takes a batch, and may take memory.
+        # alone() comes last: it may spoil the model, takes a batch, and may take memory.
         waited = step.feed.waited()
         log.ranks(backend.gather([step.alone(), waited]))
     log.finished(ends, peaks, changes, retries, backend.peak_memory_is)

@@ -29,7 +29,7 @@ class Precision(NamedTuple):
 
     compute: str
     """The data type of convolutions and matrix products: float32, tf32, float16, bfloat16 or
-    float8, in which the products of layers alone are computed."""
+    float8. Only the products of layers are computed in float8."""
     loss_scale: Union[float, str, None] = None
     """What the loss is multiplied by, so that no gradient vanishes in float16: a fixed number, or
     DYNAMIC; None in other types, which need none. With a fixed one nothing looks for overflows, as
@@ -37,8 +37,8 @@ class Precision(NamedTuple):
 
     @property
     def dtype(self):
-        """The data type of features, as they lie in memory: tf32 is no other there, and what is
-        multiplied in float8 comes and goes in bfloat16."""
+        """The data type of features in memory: float32 for tf32, and bfloat16 for float8, which
+        only exists inside of products."""
         return _IN_MEMORY.get(self.compute, self.compute)
 
 

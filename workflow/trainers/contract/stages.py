@@ -64,16 +64,16 @@ def readers_of(flags, world_size):
 
 
 def micro_batches_of(flags):
-    """Into how many a pipeline that flushes cuts a batch: as asked, or up to four for each stage.
+    """The micro-batches of a pipeline that flushes: as many as asked, or up to four for each stage.
 
-    With M of them S stages stand idle for (S - 1) / (M + S - 1) of the time: of two stages and two
-    micro-batches a third, and of eight a ninth.
+    With M micro-batches, S stages stand idle for (S - 1) / (M + S - 1) of the time: two stages for
+    a third with two micro-batches, and for a ninth with eight.
 
     Args:
         flags: what parse_flags returned.
 
     Raises:
-        ValueError: a batch cannot be cut so.
+        ValueError: a batch cannot be cut into that many.
     """
     usual = (each * len(flags.pipeline) for each in (4, 3, 2, 1))
     for count in [flags.micro_batches] if flags.micro_batches else usual:

@@ -121,12 +121,12 @@ def batches(flags, rank, world_size, page_lock=lambda array: None):
 
     Args:
         flags: input, data, device, batch_size, shape, loader_threads and seed.
-        page_lock: called once with each array of bytes into which processes decode, which a GPU can
-            then copy without anybody's help.
+        page_lock: called once with each array of bytes into which processes decode, so that a GPU
+            can then copy it by itself.
 
     Returns:
-        An iterator of uint8 images [N, H, W, 3] and int64 labels [N]. Beside a GPU the memory of
-        images is filled anew once nobody refers to them.
+        An iterator of uint8 images [N, H, W, 3] and int64 labels [N]. For a GPU, the memory of
+        images is reused once nothing refers to them.
 
     Raises:
         Refused: there is no image for this rank, or one cannot be decoded.
@@ -163,8 +163,8 @@ class _Threads:
 
 
 PORTION = 64
-"""Images that a process is given at a time. It has two such portions before it: one that it
-decodes, and one to go on with, should the trainer be slow to take what is ready."""
+"""The number of images that a process gets at a time. It has two such portions: one that it
+decodes, and one to go on with if the trainer is slow to take what is ready."""
 
 
 class _Processes:
@@ -212,7 +212,7 @@ class _Shared:
 
 
 def _labels(worker):
-    """What a process answers to the oldest portion that it has not answered yet."""
+    """The labels of the oldest portion that a process has not answered yet; waits for them."""
     try:
         labels = worker.recv()
     except EOFError:
@@ -223,9 +223,9 @@ def _labels(worker):
 
 
 def _decode(trainer, *arguments):
-    """What such a process does, for as long as the one that trains is there.
+    """Decode portions in a process, for as long as the one that trains is there.
 
-    It makes way for the thread that gives the GPU its work, where there are no cores for both.
+    It gives way to the thread that gives the GPU its work, if there are too few cores for both.
     """
     os.nice(10)
     loader, opened = Loader(*arguments), functools.lru_cache(maxsize=None)(_opened)

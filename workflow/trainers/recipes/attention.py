@@ -1,11 +1,11 @@
-"""What recipes of text have in common: layers of attention and of feed-forward parts."""
+"""What the recipes of text models share: attention and feed-forward layers."""
 
 import numpy as np
 
 from trainers.contract.weights import truncated_normal, uniform
 
 DEVIATION = 0.02  # of the start weights
-MASKED = -10000.0  # is added to the attention scores of what may not be attended to
+MASKED = -10000.0  # added to the attention scores of masked tokens
 
 
 def check_heads(shape):
@@ -33,8 +33,8 @@ def norm(name, features):
 def start(name, size, random, proof, deviation=DEVIATION):
     """Where a weight starts: a normal distribution cut off at twice its deviation, biases at zero.
 
-    For a proof the weights are ten times as large, for with small ones the model is nearly linear,
-    and no bias is zero.
+    For a proof, the weights are ten times as large, because a model with small weights is nearly
+    linear, and no bias is zero.
     """
     if len(size) == 2:
         return truncated_normal(random, size, 10 * deviation if proof else deviation)

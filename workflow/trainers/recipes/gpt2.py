@@ -53,7 +53,7 @@ def weight_shapes(shape):
 
 
 def start(name, size, random, proof):
-    """As attention.start says, but smaller in parts that add to a shortcut."""
+    """As attention.start, but smaller in parts that add to a shortcut."""
     deviation = DEVIATION / SHORTCUTS**0.5 if name.endswith("out.weight") else DEVIATION
     return plain_start(name, size, random, proof, deviation)
 

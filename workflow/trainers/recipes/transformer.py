@@ -1,9 +1,9 @@
 """The Transformer: an encoder reads a sentence, a decoder predicts each token of its translation.
 
 At its base shape it has 60,524,544 parameters: one table embeds sources and targets, and gives the
-logits. Layer norms come before each part and behind the last layers, as in tensor2tensor and in
-FleetX's Transformer. A sample is a place for a token of a target, of which a batch has as many as
-its size says, and as many for those of sources.
+logits. Layer norms come before each part and after the last layers, as in tensor2tensor and in
+FleetX's Transformer. A sample is a place for a token of a target. A batch has as many such places
+as its size says, and as many for tokens of sources.
 
 Sources: Vaswani et al., Attention Is All You Need (2017); tensor2tensor's transformer.py and
 common_attention.py; PaddlePaddle/models' Transformer, which FleetX runs.
@@ -32,7 +32,7 @@ SYNTHETIC = 4
 
 
 def learning_rate(global_batch):
-    """The same for every batch: the paper's rates begin at less than this, and go beyond it."""
+    """The same rate for every batch size: the paper's rates begin below it and rise above it."""
     return 1e-4
 
 
@@ -40,7 +40,7 @@ def weight_shapes(shape):
     """The weights in the order in which a token passes them.
 
     Linear layers are [out, in]; the rows of "qkv" are those of queries, of keys, then of values,
-    and of "kv" those of keys, then of values. "cross" attends to what the encoder has made.
+    and of "kv" those of keys, then of values. "cross" attends to the encoder's output.
     """
     hidden, inner = shape["hidden"], shape["intermediate"]
     sizes = {"embeddings.word.weight": (shape["vocabulary"], hidden)}
@@ -65,7 +65,7 @@ def weight_shapes(shape):
 
 
 def start(name, size, random, proof):
-    """As attention.start says, but by a deviation that keeps the variance of what comes in."""
+    """As attention.start, but with a deviation that keeps the variance of the input."""
     deviation = DEVIATION if proof else size[-1] ** -0.5
     return plain_start(name, size, random, proof, deviation)
 
@@ -73,7 +73,7 @@ def start(name, size, random, proof):
 def positions(shape):
     """What is added to the embedding of a token at each position: float32 [longest, hidden].
 
-    Sines of falling frequencies, then their cosines; of an odd number of features the last is 0.
+    Sines of falling frequencies, then their cosines; an odd number of features ends with a 0.
     """
     length, hidden = shape["longest"], shape["hidden"]
     count = hidden // 2
@@ -87,7 +87,7 @@ def positions(shape):
 def flops(shape):
     """Operations to train on a place of pairs as long as synthetic ones, padding included.
 
-    Of a decoder's attention to itself it is the half that a causal mask leaves.
+    The decoder's attention to itself counts by the half that a causal mask leaves.
     """
     hidden, length = shape["hidden"], max(1, shape["longest"] // SYNTHETIC)
     of_layers = 12 * hidden**2 + 4 * hidden * shape["intermediate"] + 5 * length * hidden
@@ -100,7 +100,7 @@ def counts(batch):
 
 
 def synthetic_batch(shape, batch_size, random):
-    """A batch that is read from nowhere; its arrays are those of trainers.inputs.pairs.
+    """A generated batch, with the arrays that trainers.inputs.pairs reads.
 
     Returns:
         The tokens of sources, and 1 where they are real; for each token of a target the one before

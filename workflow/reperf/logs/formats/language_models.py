@@ -227,7 +227,7 @@ github.com/tyler-romero/nanogpt-speedrun, src/train_gpt2.py and logs.
 """
 
 _OF_MINUTES = 3.1
-"""By how many seconds minutes with one digit may be off."""
+"""The largest difference in seconds from a time that is printed in minutes with one decimal."""
 
 
 def _by_mean_speed(_format: Format) -> Read:
@@ -245,8 +245,8 @@ def _by_mean_speed(_format: Format) -> Read:
         fault = beyond(step, match["total"])
         if abs(time - 60 * minutes) > _OF_MINUTES:
             fault = fault or (
-                f"the line of step {step} says that {minutes:g} minutes were trained, at a speed that "
-                f"makes {time:.6g} s of {batch} tokens a step"
+                f"the line of step {step} says {minutes:g} minutes of training, but at its speed "
+                f"steps of {batch} tokens took {time:.6g} s"
             )
         return Record(step, rank, time=time, tick=time / speed, text=match[0], fault=fault)
 
@@ -268,8 +268,8 @@ PARAMETER_GOLF = Format(
       train_batch_tokens: 786432
     500/20000 train_loss: 3.0229 train_time: 0.8m tok/s: 7991951
 
-The mean speed has all digits, and the time has two: the time is that of the tokens so far at that
-speed, without validations. Both must agree.
+The speed, a mean, is printed in full, but the time in minutes with one decimal. So the time is computed
+from the tokens so far and the speed, without validations. The printed time must agree with it.
 
 Source: github.com/openai/parameter-golf, train_gpt.py and train_seed42.log in
 records/track_10min_16mb/2026-04-01_Vocab4096_MLPMult4_WD085.

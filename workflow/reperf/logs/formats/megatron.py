@@ -187,7 +187,7 @@ _MIXED = (
 
 
 class _Gathered:
-    """What the lines of a step say in turn, and the step before it."""
+    """The values that the lines of a step print in turn, and the step before it."""
 
     def __init__(self) -> None:
         self.step: Record | None = None
@@ -201,10 +201,11 @@ class _Gathered:
         self.step, self.said = step, {}
 
     def record(self) -> Record | None:
-        """The step, when all was said. With paces, it has a time if the step before it is known.
+        """The step, once all its values are read. With paces, it has a time if the step before it is
+        known.
 
-        Where every step is printed, several may be stamped at once: each tells its own time. Of others
-        the stamp is that of the step's end, unless several are gathered.
+        If every step is printed, several may have one stamp, so each one's own pace gives its time.
+        Otherwise the stamp is that of the step's end, unless several steps share it.
         """
         step, before = self.step, self.before
         assert step
@@ -281,10 +282,10 @@ OLMO_CORE = Format(
     throughput/device/BPS=2.137
     throughput/total tokens=52,428,800
 
-BPS are the steps a second of that one step. By default every fifth step is printed, when the trainer
-gathers what was measured since the fifth before: its stamp is the end of that step. Where every step is
-printed, five have the same stamp, and each tells its own time. Lines without an estimate of the rest are
-of steps whose work may still be queued: they are not read.
+BPS is the speed of that step alone, in steps a second. By default every fifth step is printed, when the
+trainer gathers what it has measured since the last printed step: the stamp is the end of that step. If
+every step is printed, five have the same stamp, and each one's own speed gives its time. Lines without an
+estimate of the remaining time belong to steps whose work may still be queued: they are not read.
 
 Source: github.com/allenai/OLMo-core, console_logger.py and speed_monitor.py in
 src/olmo_core/train/callbacks, and src/olmo_core/train/trainer.py; no public log was found.

@@ -60,15 +60,15 @@ class _Log:
     def __init__(self) -> None:
         self.batch = 0
         self.tokens = 0
-        """Of a sample; 0: nothing says it."""
+        """The tokens of a sample; 0: not known."""
         self.samples = 0
-        """Of an epoch; likewise."""
+        """The samples of an epoch; 0: not known."""
         self.benchmark: object = None
         self.ranks: dict[tuple[int, ...], Any] = {}
         """What a kind remembers of each rank; forgotten where a run begins."""
         self.stops: dict[tuple[int, ...], tuple[int, float]] = {}
-        """The step and the time at which each rank's block stopped, or 0 and when its accuracy was known;
-        forgotten likewise."""
+        """The step and the time at which each rank's block stopped, or 0 and the time at which its
+        accuracy was known; forgotten where a run begins."""
         self.rates: list[float] = []
         self.has_losses = False
 
@@ -91,10 +91,8 @@ class _Log:
     def batches(self, count: object) -> int | None:
         """How many whole batches were trained, by what this benchmark calls an epoch; None: not known."""
         each: float = 0
-        if self.benchmark in (
-            "dlrm",
-            "dlrm_dcnv2",
-        ):  # a share of the epoch's batches, the last filled up
+        # dlrm prints a share of the epoch's batches, of which the last counts as full.
+        if self.benchmark in ("dlrm", "dlrm_dcnv2"):
             each = 1 / ceil(self.samples / self.batch) if self.samples and self.batch else 0
         elif is_whole(count):
             each = self.batch * {"gpt3": self.tokens, "openfold": 1}.get(str(self.benchmark), 0)
@@ -340,7 +338,7 @@ BLOCKS = _format(
 An iteration is a batch, whose size another event gives before. Habana's of v3.1 counts steps, as
 `step_num`, and saves a checkpoint between some blocks: where more than a second lies between a stop and
 the next start, it is left out, as an evaluation is. Google's gpt3 of v3.1, by PAX, counts tokens, as
-`first_epoch_num`. Its blocks hold an evaluation each, of which nothing stamps the start: refused.
+`first_epoch_num`. Each of its blocks includes an evaluation whose start has no stamp, so it is refused.
 """
 
 EVALUATIONS = _format(
@@ -354,8 +352,8 @@ EVALUATIONS = _format(
 
     :::MLLOG {"time_ms": 1745545498684, "event_type": "POINT_IN_TIME", "key": "eval_accuracy", "value": 0.41, "metadata": {"epoch_num": 299904, ..}}
 
-What is called an epoch counts samples: it is read where it is as many steps of the global batch. Of gpt3
-it counts tokens, of which whole batches are read; of dlrm it is the share of the epoch's batches.
+What is called an epoch counts samples: it is read where it is as many steps of the global batch. For gpt3
+it counts tokens, and is read where these are whole batches. For dlrm it is a share of the epoch's batches.
 """
 
 LOSSES = _format(

@@ -126,7 +126,7 @@ class DataParallel(backend.Step):
             self._sums = [tf.Variable(0, trainable=False, dtype=tf.int64) for _ in units]
         if flags.compile:
             compiled = partial(tf.function, jit_compile=True, autograph=False)
-            # Two of them, because ranks average gradients in between.
+            # Two functions, because ranks average gradients in between.
             self._gradients = compiled(self._gradients)
             self._update = compiled(partial(_updated, self._update))
 
@@ -199,7 +199,7 @@ class DataParallel(backend.Step):
 
     @tf.function(autograph=False)
     def _pass_alone(self, *batch):
-        # Gradients that nobody asks for would not be computed.
+        # Returns the gradients, too: TensorFlow would not compute unused ones.
         seed = tf.constant([self._seed, 1])
         return self._strategy.run(self._gradients, args=(seed, *batch))
 

@@ -233,7 +233,7 @@ class DataParallel(Step):
 
 
 def network_of(work):
-    """The model, in the run's precision; its weights are not those of the start yet."""
+    """The model in the run's precision, before it gets its start weights."""
     network = work.model(work.flags)
     return float8.converted(network, work.flags) if work.precision.compute == "float8" else network
 

@@ -1,10 +1,11 @@
 """Linear layers that multiply in float8, forward and backward, as PyTorch's torchao trains them.
 
-Each factor is scaled to float8's range by the greatest number of the tensor or, with --rowwise, of
-each row that a product sums over. What layers take and give stays bfloat16; weights, their updates,
-norms, attention and logits are as in bf16. Sources: Micikevicius et al. 2022, "FP8 Formats for Deep
-Learning"; torchao 0.18, whose recipes "tensorwise" and "rowwise" have these types and scales. The
-numbers are rowwise's to the bit; those of tensorwise differ by 2 % on an H200: docs/results.md.
+Each factor is scaled to float8's range by the greatest value of the tensor or, with --rowwise, of
+each row that a product sums over. Inputs and outputs of layers stay bfloat16; weights, their
+updates, norms, attention and logits are as in bf16. Sources: Micikevicius et al. 2022, "FP8 Formats
+for Deep Learning"; torchao 0.18, whose recipes "tensorwise" and "rowwise" have these types and
+scales. On an H200, results equal those of rowwise to the bit, and differ from those of tensorwise
+by 2 %: docs/results.md.
 """
 
 import torch
@@ -14,14 +15,14 @@ from trainers.contract.settings import switched
 from trainers.contract.steplog import Refused
 
 MULTIPLE = 16
-"""What sides of matrices are multiples of, as torch._scaled_mm wants it."""
+"""torch._scaled_mm takes only matrices whose sides are multiples of this."""
 LEAST_CAPABILITY = (8, 9)
-"""Of NVIDIA's GPUs that multiply in float8."""
-_SMALLEST = 1e-12  # a tensor of zeros has a scale, too
+"""The least compute capability of NVIDIA's GPUs that multiply in float8."""
+_SMALLEST = 1e-12  # so that a tensor of zeros has a scale, too
 
 
 class Linear(nn.Linear):
-    """The linear layer that it replaces, with the same weights."""
+    """A linear layer that multiplies in float8, with the weights of the layer that it replaces."""
 
     def __init__(self, layer, rowwise):
         nn.Module.__init__(self)
@@ -36,10 +37,10 @@ class Linear(nn.Linear):
 
 
 def converted(network, flags):
-    """The network, whose layers' linear layers multiply in float8; the log counts them.
+    """Make the linear layers inside the network's layers multiply in float8; the log counts them.
 
     Raises:
-        Refused: there is none that could.
+        Refused: no linear layer can be converted.
     """
     rows = flags.batch_size * flags.shape.get("context", 0)
     count, others = 0, 0
@@ -64,23 +65,23 @@ def converted(network, flags):
 
 
 def computes_on(device):
-    """Whether there are products in these types on a device; AMD's GPUs have types of their own."""
+    """Whether a device multiplies in these types; AMD's GPUs have other types."""
     if device.type == "cpu":
         return True
     return not torch.version.hip and torch.cuda.get_device_capability(device) >= LEAST_CAPABILITY
 
 
 def cast(matrix):
-    """A matrix in float8, by columns, as what stands right in a product."""
+    """A matrix in float8, stored by columns, as the right factor of a product must be."""
     return matrix.to(torch.float8_e4m3fn).t().contiguous().t()
 
 
 def multiply(left, right):
-    """The product, without scales, of what cast made, in float8."""
+    """The product, without scales, of two matrices that `cast` returned."""
     if right.shape[1] % MULTIPLE:
         return (left.bfloat16() @ right.bfloat16()).to(left.dtype)
     one = torch.ones((), device=left.device)
-    rows = right.t().contiguous()  # as most are
+    rows = right.t().contiguous()  # copies nothing if `right` is stored by columns
     return _product(left.contiguous(), rows, (one, one), torch.bfloat16, fast=True).to(left.dtype)
 
 
@@ -98,18 +99,19 @@ class _Product(torch.autograd.Function):
     def backward(ctx, gradient):
         x, weight = ctx.saved_tensors
         gradient = gradient.flatten(0, -2)
-        # One scale for all needs the type of the wider range, which has a bit less of each number.
+        # With one scale per tensor, gradients need the type with the wider range, though it has
+        # one bit less of precision.
         how = {"dtype": gradient.dtype, "rowwise": ctx.rowwise, "wide": not ctx.rowwise}
         of_x = _of_rows(gradient, weight.t(), **how).unflatten(0, x.shape[:-1])
         return of_x, _of_rows(gradient.t(), x.flatten(0, -2).t(), **how), None
 
 
 def _of_rows(left, right, dtype, rowwise, *, wide=False, fast=False):
-    """left [M, K] times right [N, K] transposed, multiplied in float8, in that type.
+    """left [M, K] times right [N, K] transposed, multiplied in float8, returned in `dtype`.
 
     Args:
-        wide: whether the left factor gets the type of the wider range.
-        fast: as _product takes it.
+        wide: whether the left factor gets the type with the wider range.
+        fast: as for _product.
     """
     left, left_scale = _scaled(left, torch.float8_e5m2 if wide else torch.float8_e4m3fn, rowwise)
     right, right_scale = _scaled(right, torch.float8_e4m3fn, rowwise)
@@ -124,7 +126,7 @@ def _product(left, right, scales, dtype, *, fast):
     """
     left_scale, right_scale = scales
     if left_scale.dim() == 0 and left.device.type == "cpu":
-        # One scale for all has a kernel there that is a thousand times slower.
+        # On a CPU, the kernel for a single scale is a thousand times slower.
         left_scale, right_scale = left_scale.repeat(len(left), 1), right_scale.repeat(len(right), 1)
     if left_scale.dim():
         right_scale = right_scale.t()
@@ -134,10 +136,10 @@ def _product(left, right, scales, dtype, *, fast):
 
 
 def _scaled(x, dtype, rowwise):
-    """A matrix in float8, by rows; and what to multiply it by, one number or one for each row."""
+    """A matrix in float8, stored by rows, and its scale: one number, or one for each row."""
     most = torch.finfo(dtype).max
     greatest = x.abs().amax(1, keepdim=True) if rowwise else x.abs().amax()
     scale = most / greatest.float().clamp(min=_SMALLEST)
     if rowwise:
-        scale = scale.log2().floor().exp2()  # no rounding but float8's
+        scale = scale.log2().floor().exp2()  # a power of two rounds nothing
     return (x.float() * scale).clamp(-most, most).to(dtype).contiguous(), scale.reciprocal()

@@ -11,7 +11,7 @@ from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml nam
 from trainers.recipes import gpt2
 
 LANES = 64
-"""Matrix units want multiples of it."""
+"""Matrix units are fastest if the length of rows is a multiple of this."""
 
 
 class Gpt(nn.Module):
@@ -52,10 +52,10 @@ class Layer(nn.Module):
 
 
 def products(x, weight):
-    """Of features [.., F] with each row of a weight [rows, F]: [.., rows], or a few more of -inf.
+    """Products of features [.., F] with each row of a weight [rows, F]: [.., rows], padded by -inf.
 
     A GPU multiplies 16-bit rows of an odd length slowly, and torch.compile would copy all logits to
-    pad them. As a bias, -inf takes no pass of its own.
+    pad them. Adding -inf as a bias takes no pass of its own.
     """
     rows = len(weight)
     more = -rows % LANES if torch.is_autocast_enabled() else 0  # on a GPU; a CPU gains nothing

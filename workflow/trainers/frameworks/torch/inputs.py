@@ -41,8 +41,8 @@ def on_device(batches, device):
         for tensor in ahead:
             tensor.record_stream(trainer)
         batch, following = ahead, next(batches)
-        # Its loader may fill a batch's memory anew when nobody has it any more. The copy began an
-        # iteration ago, and waits for no training.
+        # A loader may refill a batch's memory once nothing refers to the batch, so the copy must
+        # have ended. It began an iteration ago, and does not wait for training.
         copier.synchronize()
         _on_host, ahead = copy(following)
         yield batch

@@ -12,7 +12,10 @@ def decoded_jpegs(flags, rank, world_size, device):
 
 
 def _page_lock(array):
-    """Let GPUs copy an array's bytes by themselves: a copy of them would cost more than the step's
-    own time on a thread that has none to spare."""
+    """Let GPUs copy an array's bytes by themselves.
+
+    Otherwise the thread that gives the GPU its work would have to copy them first, which takes
+    longer than the rest of a step does there.
+    """
     locked = torch.cuda.cudart().cudaHostRegister(array.ctypes.data, array.nbytes, 0)
     torch.cuda.check_error(locked)

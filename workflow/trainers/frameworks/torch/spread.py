@@ -148,8 +148,8 @@ _KEPT = {
         "_scaled_dot_product_cudnn_attention",
     )
 }
-"""What a selective recomputation keeps: products, attention, which take longest, and the greatest
-numbers by which float8 scales."""
+"""What a selective recomputation keeps: products and attention, which take longest, and the
+greatest values, by which float8 scales."""
 
 
 def _recomputed(forward, keep):
