@@ -51,13 +51,13 @@ def _rows(verdicts: Verdicts) -> Iterator[tuple[State, str, str]]:
 def _rows_of(verdicts: Sequence[NodeVerdict], what: str) -> Iterator[tuple[State, str, str]]:
     """A row for each node or link, and one that all healthy ones share."""
     # A node or link with a run that gave no number has its own row.
-    well = [one for one in verdicts if one.state == "ok" and "no number" not in one.why]
-    for one in verdicts:
-        if one not in well:
-            yield one.state, one.node, one.why
-    same = [one.place.slower for one in well if one.place]
+    healthy = [each for each in verdicts if each.state == "ok" and "no number" not in each.why]
+    for verdict in verdicts:
+        if verdict not in healthy:
+            yield verdict.state, verdict.node, verdict.why
+    same = [verdict.place.slower for verdict in healthy if verdict.place]
     if same:
-        names = [one.node for one in well]
+        names = [verdict.node for verdict in healthy]
         who = ", ".join(names) if len(names) <= 4 else count(len(names), what)
         others = "the others'" if what == "node" else "the other links'"
         yield "ok", who, f"{in_words(min(same))} to {in_words(max(same))} than {others} median"
@@ -83,9 +83,11 @@ def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:
 def as_junit(survey: SurveyRecord, verdicts: Verdicts) -> str:
     """JUnit XML, with a test case for each node and each link."""
     cases = (
-        Case(group, one.node, "failure" if one.state in FAULTS else "", f"{one.state}: {one.why}")
-        for group, every in (("nodes", verdicts.nodes), ("links", verdicts.links))
-        for one in sorted(every)
+        Case(
+            what, each.node, "failure" if each.state in FAULTS else "", f"{each.state}: {each.why}"
+        )
+        for what, judged in (("nodes", verdicts.nodes), ("links", verdicts.links))
+        for each in sorted(judged)
     )
     return junit(f"reperf survey: {survey.cell}", cases, heading(survey, verdicts))
 

@@ -53,7 +53,7 @@ class Verdicts(NamedTuple):
 
     def named(self, *states: State) -> list[str]:
         """The nodes in some states."""
-        return [one.node for one in self.nodes if one.state in states]
+        return [verdict.node for verdict in self.nodes if verdict.state in states]
 
     @property
     def with_slow_links(self) -> list[str]:
@@ -68,18 +68,18 @@ class Verdicts(NamedTuple):
     def is_clean(self) -> bool:
         """Whether all nodes answered and could be judged, and no node or link is named."""
         apart = bool(self.untold or self.links_untold or self.losses.apart)
-        return not apart and all(one.state not in FAULTS for one in self.nodes + self.links)
+        return not apart and all(each.state not in FAULTS for each in self.nodes + self.links)
 
     @property
     def content(self) -> dict[str, Any]:
         """As survey.json holds it."""
         return {
             "nodes": {
-                one.node: _content(one)
-                | {"slow_ranks": [int(rank.name) for rank in one.slow_ranks]}
-                for one in self.nodes
+                verdict.node: _content(verdict)
+                | {"slow_ranks": [int(rank.name) for rank in verdict.slow_ranks]}
+                for verdict in self.nodes
             },
-            "links": {one.node: _content(one) for one in self.links},
+            "links": {verdict.node: _content(verdict) for verdict in self.links},
             "with_slow_links": self.with_slow_links,
             "exchange": self.exchange,
             "links_sure": self.link_ruling and self.link_ruling.sure,
@@ -91,9 +91,9 @@ class Verdicts(NamedTuple):
         }
 
 
-def _content(one: NodeVerdict) -> dict[str, Any]:
-    place = one.place._asdict() if one.place else {}
-    return {"state": one.state, "why": one.why, **place}
+def _content(verdict: NodeVerdict) -> dict[str, Any]:
+    place = verdict.place._asdict() if verdict.place else {}
+    return {"state": verdict.state, "why": verdict.why, **place}
 
 
 def verdicts_of(survey: SurveyRecord) -> Verdicts:
@@ -125,15 +125,18 @@ def verdicts_of(survey: SurveyRecord) -> Verdicts:
 
 
 def _with_links(verdicts: Verdicts, survey: SurveyRecord, rounds: Rounds) -> Verdicts:
-    """The verdicts, with those on links.
+    """Add the verdicts on links.
 
     Args:
-        rounds: of the nodes.
+        rounds: the throughputs of the nodes.
     """
     alone = _levels(rounds)
     shares = [
-        {name: value / min(alone.get(node, 1) for node in name.split("+")) for name, value in one}
-        for one in (its.items() for its in _rounds(survey.pairs).values())
+        {
+            pair: throughput / min(alone.get(node, 1) for node in pair.split("+"))
+            for pair, throughput in throughputs.items()
+        }
+        for throughputs in _rounds(survey.pairs).values()
     ]
     beside = verdicts.ruling.scatter if verdicts.ruling else 0
     ruling, untold = _ruling(dict(enumerate(shares)), survey.margin, beside)
@@ -146,8 +149,8 @@ def _with_links(verdicts: Verdicts, survey: SurveyRecord, rounds: Rounds) -> Ver
         links.append(
             NodeVerdict(name, place.judgement if place else "no answer", "; ".join(why), place)
         )
-    typical = median(value for one in shares for value in one.values()) if any(shares) else None
-    usual = median(value for one in rounds.values() for value in one.values()) if rounds else 0
+    typical = median(share for each in shares for share in each.values()) if any(shares) else None
+    usual = median(rate for each in rounds.values() for rate in each.values()) if rounds else 0
     return verdicts._replace(
         links=_sorted(links),
         link_ruling=ruling,
@@ -157,8 +160,8 @@ def _with_links(verdicts: Verdicts, survey: SurveyRecord, rounds: Rounds) -> Ver
 
 
 def _sorted(verdicts: Iterable[NodeVerdict]) -> tuple[NodeVerdict, ...]:
-    def key(one: NodeVerdict) -> tuple[int, float]:
-        return STATES.index(one.state), -one.place.slower if one.place else 0
+    def key(verdict: NodeVerdict) -> tuple[int, float]:
+        return STATES.index(verdict.state), -verdict.place.slower if verdict.place else 0
 
     return tuple(sorted(verdicts, key=key))
 
@@ -175,11 +178,11 @@ def _rounds(runs: Sequence[SurveyedRun]) -> Rounds:
 def _levels(rounds: Rounds) -> dict[str, float]:
     """Each node's speed relative to the median of its rounds."""
     shares = defaultdict[str, list[float]](list)
-    for one in rounds.values():
-        usual = median(one.values())
-        for node, value in one.items():
-            shares[node].append(log(value / usual))
-    return {node: exp(fmean(its)) for node, its in shares.items()}
+    for throughputs in rounds.values():
+        usual = median(throughputs.values())
+        for node, throughput in throughputs.items():
+            shares[node].append(log(throughput / usual))
+    return {node: exp(fmean(logs)) for node, logs in shares.items()}
 
 
 def _failed(runs: Sequence[SurveyedRun], asked: int) -> dict[str, str]:

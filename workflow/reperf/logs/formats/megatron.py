@@ -192,33 +192,33 @@ class _Gathered:
     def __init__(self) -> None:
         self.step: Record | None = None
         self.before: Record | None = None
-        self.said: dict[str, bytes] = {}
+        self.values: dict[str, bytes] = {}
 
     def begin(self, step: Record | None) -> None:
         """Take the line that names a step."""
         if step and self.step:
             step = step._replace(fault=step.fault or _MIXED.format(self.step.iteration))
-        self.step, self.said = step, {}
+        self.step, self.values = step, {}
 
     def record(self) -> Record | None:
-        """The step, once all its values are read. With paces, it has a time if the step before it is
-        known.
+        """The step, once all its values are read.
 
-        If every step is printed, several may have one stamp, so each one's own pace gives its time.
-        Otherwise the stamp is that of the step's end, unless several steps share it.
+        With paces, it has a time if the step before it is known. If every step is printed, several may
+        have one stamp, so each one's own pace gives its time. Otherwise the stamp is that of the step's
+        end, unless several steps share it.
         """
         step, before = self.step, self.before
         assert step
         self.before, self.step = step, None
-        tokens = self.said["tokens"].replace(b",", b"")  # from 10^9 on, four digits and a letter
+        tokens = self.values["tokens"].replace(b",", b"")  # from 10^9 on, four digits and a letter
         step = step._replace(counts=(("tokens", float(tokens)),) if tokens.isdigit() else ())
-        if "paces" not in self.said:
+        if "paces" not in self.values:
             return step
-        if before is None or not (pace := float(self.said["paces"])):
+        if before is None or not (pace := float(self.values["paces"])):
             return None
         steps, seconds = step.iteration - before.iteration, (step.time or 0) - (before.time or 0)
         if steps == 1:
-            finest = tick(self.said["paces"].decode())
+            finest = tick(self.values["paces"].decode())
             return step._replace(time=None, duration=1 / pace, tick=finest / pace**2)
         if steps > 1 and seconds * pace < steps / 2:
             fault = f"step {step.iteration} is stamped together with others"
@@ -231,12 +231,12 @@ def _with_metrics_after(log_format: Format) -> Read:
     names = {"paces", "tokens"} & {*log_format.line.groupindex}
 
     def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-        found = ranks[rank]
+        gathered = ranks[rank]
         if match["iteration"]:
-            found.begin(read_groups(log_format, match, rank))
-        elif found.step:
-            found.said |= {name: value for name in names if (value := match[name])}
-            return found.record() if len(found.said) == len(names) else None
+            gathered.begin(read_groups(log_format, match, rank))
+        elif gathered.step:
+            gathered.values |= {name: value for name in names if (value := match[name])}
+            return gathered.record() if len(gathered.values) == len(names) else None
         return None
 
     return read
