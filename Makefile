@@ -24,7 +24,7 @@ STALE := $(shell [ ! -e $(VENV)/reperf-installed ] || { [ -x $(VENV)/bin/python 
 report: $(VENV)/reperf-installed
 	$(VENV)/bin/python -m snakemake
 
-# Four tests at once, on two cores too: much of the time, one program waits for another.
+# Four tests at once, even on two cores, because a test's programs often wait for each other.
 test-all: LANE :=
 test-all: export TRUE_CHANCE := 1
 test test-all: $(VENV)/tests-installed

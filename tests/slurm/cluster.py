@@ -113,7 +113,7 @@ class SlurmCluster:
         return list(self._machines.values())
 
     def processes(self, *attributes: str) -> list[psutil.Process]:
-        """All that runs on the machines, with these attributes as `info`."""
+        """The processes on the machines, with these attributes as `info`."""
         return _processes_in({_network(machine.pid) for machine in self.machines}, *attributes)
 
     @property

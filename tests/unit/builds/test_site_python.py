@@ -86,7 +86,7 @@ def test_a_conda_prefix_has_its_libraries_too(folder, tmp_path):
     assert found.executable == str(prefix / "bin/python")
     libraries = {"libblas": "3.9.0 34_h1_openblas", "nvidia-nccl": "2.29 h5_0"}
     assert found.packages == libraries | {"torch": "9.1+cpu", "numpy": "3.0"}
-    # Another BLAS of the same version.
+    # The same version of libblas, built with another BLAS.
     blas = prefix / "conda-meta/libblas-3.9.0-34_h1_openblas.json"
     blas.rename(blas.with_name("libblas-3.9.0-34_h2_mkl.json"))
     assert seen(python=prefix).digest != found.digest

@@ -345,7 +345,7 @@ def test_blocks_that_count_steps_are_measured_without_what_lies_between_a_stop_a
 
 
 def test_blocks_that_count_steps_beside_samples_are_no_fault():
-    """As stable_diffusion of v4.1: the tool stopped with a traceback."""
+    """As in stable_diffusion of v4.1, at which reperf stopped with a traceback."""
     lines = says(global_batch_size=8)
     for n in range(20):
         lines.append(
@@ -387,7 +387,7 @@ def test_evaluations_are_measured_by_what_their_benchmark_calls_an_epoch(head, e
 
 
 def test_blocks_that_hold_evaluations_without_a_start_are_refused():
-    """As Google's gpt3 of v3.1, by PAX: all of a block's end has one stamp."""
+    """As in Google's gpt3 of v3.1, by PAX: all lines at a block's end have the same stamp."""
     lines = says(submission_benchmark="gpt3", global_batch_size=8, max_sequence_length=64)
     for n in range(1, 30):
         lines.append(event("block_stop", ms=1000 * n, first_epoch_num=512 * (n - 1)))
@@ -397,7 +397,7 @@ def test_blocks_that_hold_evaluations_without_a_start_are_refused():
 
 
 def test_a_window_is_found_between_pauses_that_the_printed_times_deny():
-    """As Cisco's llama31_8b of v5.1: steps count samples; evaluations wait for five seconds."""
+    """As in Cisco's llama31_8b of v5.1: steps count samples; each evaluation starts 5 s late."""
     lines, at = says(global_batch_size=64, max_sequence_length=8192), 0
     for n in range(1, 201):
         at += 500

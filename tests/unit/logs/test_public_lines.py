@@ -336,7 +336,7 @@ def test_lines_that_tell_no_time_are_known_and_refused(name, line):
     ("printed", "stamped", "seconds", "reason"),
     [
         (5, 5, 50, ""),
-        # Five steps are stamped at once, and each tells its own time.
+        # Five steps have the same stamp, and each prints its own speed.
         (1, 5, 50, ""),
         (5, 20, None, "step 10 is stamped together with others"),
         (1, 5, None, "the tokens of step 40 do not follow its line"),

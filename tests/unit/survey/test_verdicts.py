@@ -110,7 +110,7 @@ def test_junit_and_the_page_hold_every_node_and_run():
 
 
 def with_pairs(*slow: str, runs: int = 5) -> SurveyRecord:
-    """The same, and pairs, of which those named are slower than their slower node by 3 %."""
+    """The same survey with pairs; those in `slow` are 3 % slower than their slower node."""
     random, record, pairs = np.random.default_rng(5), surveyed(runs), []
     groups = tournament(("node1", "node4", "node5", "<i>"), 3, seed=1)
     for number, pair in (

@@ -1,4 +1,4 @@
-"""What NVIDIA's data sheets say of a GPU, by the name that its driver says."""
+"""The rates of NVIDIA's data sheets, by the name that a GPU's driver gives."""
 
 import pytest
 from reperf.systems.data_sheets import data_sheet_rate
@@ -14,7 +14,7 @@ from reperf.systems.data_sheets import data_sheet_rate
         ("NVIDIA B200", "bf16", 2250e12),
         ("NVIDIA H100 80GB HBM3", "fp8", None),
         ("Tesla V100-SXM2-16GB", "tf32", None),
-        # Slower ones, a part of one, one of more, and one that is no H200.
+        # Slower models, a part of a GPU, and GPUs of other boards.
         ("NVIDIA H100 PCIe", "bf16", None),
         ("NVIDIA H200 NVL", "bf16", None),
         ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "bf16", None),

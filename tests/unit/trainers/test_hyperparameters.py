@@ -105,7 +105,7 @@ DECAYED = {  # a shape, and whether a weight of a name and a size decays
     "ctr": (CLICKS, lambda name, size: False),
 }
 
-SHARED = {"__init__", "plain", "attention"}  # hold parts of several recipes
+SHARED = {"__init__", "plain", "attention"}  # parts of several recipes
 
 
 @pytest.fixture(params=OPTIMIZERS)

@@ -46,7 +46,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
         const=2,
         default=0,
         metavar="N",
-        help="then train on pairs: each node with N others, 2 if left out, to name slow links",
+        help="then train on pairs to name slow links: each node with N others, 2 if left out",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--junit", type=Path, metavar="FILE", help="also write JUnit XML")

@@ -83,7 +83,7 @@ class Descent(backend.Step):
     def alone(self):
         batch = next(self.feed)
         seconds = backend.seconds_alone(lambda: self._model(self._weights, *batch))
-        # It may spoil the model: what a record says of the weights must be read before.
+        # Spoil the model, as frameworks may: a record's weights must have been read before.
         self._weights["fc.bias"] += self._backend.place.rank
         return seconds
 
