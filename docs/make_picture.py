@@ -12,7 +12,7 @@ import sys
 from datetime import datetime
 from pathlib import Path
 
-from playwright.sync_api import sync_playwright
+from playwright.sync_api import Browser, sync_playwright
 from reperf.errors import ReperfError
 from reperf.tables import read_summary
 
@@ -22,7 +22,7 @@ WIDTH, SCALE, MARGIN = 1200, 1.5, 16
 
 
 def caption_of(results: Path) -> str:
-    """What the picture shows, from the records of runs.
+    """The sentence below the picture, from the records of runs.
 
     Raises:
         ReperfError: a cell has a mark, or lacks a number.
@@ -44,21 +44,18 @@ def caption_of(results: Path) -> str:
     )
 
 
-def take(page: Path, picture: Path) -> None:
+def take(browser: Browser, page: Path, picture: Path) -> None:
     """Save a report's first screen, in light colours."""
-    chromium = shutil.which("chromium", path="/usr/bin")
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
-        screen = {"width": WIDTH, "height": 900}
-        view = browser.new_page(viewport=screen, device_scale_factor=SCALE, color_scheme="light")
-        view.goto(page.resolve().as_uri())
-        box = view.locator("#findings").bounding_box()
-        height = box["y"] + box["height"] + MARGIN
-        view.screenshot(path=picture, clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
-        browser.close()
+    screen = {"width": WIDTH, "height": 900}
+    view = browser.new_page(viewport=screen, device_scale_factor=SCALE, color_scheme="light")
+    view.goto(page.resolve().as_uri())
+    box = view.locator("#findings").bounding_box()
+    height = box["y"] + box["height"] + MARGIN
+    view.screenshot(path=picture, clip={"x": 0, "y": 0, "width": WIDTH, "height": height})
+    view.close()
 
 
-def main(root: Path) -> None:
+def main(root: Path, browser: Browser) -> None:
     """Replace the picture and README's sentence.
 
     Args:
@@ -68,12 +65,15 @@ def main(root: Path) -> None:
     text, found = CAPTION.subn(caption_of(root / "results"), readme.read_text(encoding="utf-8"))
     if not found:
         raise ReperfError(f"{readme}: no sentence in italics below docs/images/report.png")
-    take(root / "results/report.html", root / "docs/images/report.png")
+    take(browser, root / "results/report.html", root / "docs/images/report.png")
     readme.write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":
+    chromium = shutil.which("chromium", path="/usr/bin")
     try:
-        main(Path(__file__).resolve().parents[1])
+        with sync_playwright() as play:
+            browser = play.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            main(Path(__file__).resolve().parents[1], browser)
     except ReperfError as error:
         sys.exit(f"reperf: {error}")

@@ -268,7 +268,7 @@ def test_on_a4_no_column_is_cut_off(eight, browser):
 
 
 @pytest.mark.parametrize("mark", ["", "scattered"])
-def test_readmes_picture_is_that_of_a_report_without_a_mark(finished_benchmark, mark):
+def test_readmes_picture_is_that_of_a_report_without_a_mark(finished_benchmark, browser, mark):
     folder = finished_benchmark.folder
     summary, readme = folder / "results/summary.csv", folder / "README.md"
     cells = read_summary(summary)
@@ -279,9 +279,9 @@ def test_readmes_picture_is_that_of_a_report_without_a_mark(finished_benchmark, 
     main = runpy.run_path(str(ROOT / "docs/make_picture.py"))["main"]
     if mark:
         with pytest.raises(ReperfError, match=r"summary.csv: small stand-in: scattered; small"):
-            main(folder)
+            main(folder, browser)
     else:
-        main(folder)
+        main(folder, browser)
         assert picture.read_bytes().startswith(b"\x89PNG")
     assert (readme.read_text() == before) == bool(mark)
     assert picture.exists() != bool(mark)
