@@ -2,7 +2,9 @@
 
 import os
 from contextlib import nullcontext
+from types import SimpleNamespace
 
+import pynvml
 import pytest
 from reperf import machine
 from reperf.config import Report, load_report
@@ -49,6 +51,22 @@ def test_the_host_is_this_machine():
     assert Host.model_validate_json(host.model_dump_json()) == host
     assert bool(host.gpus) == bool(host.driver) == bool(host.cuda)
     assert all(gpu.memory_bytes > 2**30 for gpu in host.gpus)
+
+
+@pytest.mark.parametrize(("mode", "name"), [([1, 1], "H100 MIG"), ([0, 0], "H100"), (None, "H100")])
+def test_a_gpu_that_is_split_has_another_name(monkeypatch, mode, name):
+    def mig_mode(_handle: object) -> list[int]:
+        if mode is None:
+            raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
+        return mode
+
+    monkeypatch.setattr(machine, "gpu_handles", lambda: nullcontext(["handle"]))
+    answers = {"Name": "H100", "UUID": "GPU-1", "CudaComputeCapability": (9, 0)}
+    answers["MemoryInfo"] = SimpleNamespace(total=1)
+    for what, answer in answers.items():
+        monkeypatch.setattr(pynvml, f"nvmlDeviceGet{what}", lambda _, answer=answer: answer)
+    monkeypatch.setattr(pynvml, "nvmlDeviceGetMigMode", mig_mode)
+    assert [gpu.name for gpu in machine.gpus.__wrapped__()] == [name]
 
 
 AMDS_NODES = {

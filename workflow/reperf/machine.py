@@ -61,13 +61,23 @@ def gpus() -> tuple[Gpu, ...]:
             return tuple(_amds_gpus())
         return tuple(
             Gpu(
-                name=pynvml.nvmlDeviceGetName(handle),
+                name=_name_of(handle),
                 uuid=pynvml.nvmlDeviceGetUUID(handle),
                 memory_bytes=pynvml.nvmlDeviceGetMemoryInfo(handle).total,
                 capability="{}.{}".format(*pynvml.nvmlDeviceGetCudaComputeCapability(handle)),
             )
             for handle in handles
         )
+
+
+def _name_of(handle: Any) -> str:  # noqa: ANN401 - NVML's
+    """A GPU's model; of a GPU that is split by MIG no run has all."""
+    import pynvml  # noqa: PLC0415
+
+    name = str(pynvml.nvmlDeviceGetName(handle))
+    with suppress(pynvml.NVMLError):  # it cannot be split
+        name += " MIG" * pynvml.nvmlDeviceGetMigMode(handle)[0]
+    return name
 
 
 def _amds_gpus() -> Iterator[Gpu]:

@@ -198,3 +198,6 @@ def test_it_estimates_the_memory_of_what_devices_share(entry, precision, expecte
     assert estimated_memory(run) == pytest.approx(expected, rel=0.02)
     assert any(line.startswith("memory of a device in llama") for line in describe_costs(report))
     assert estimated_memory(run.model_copy(update={"workload": "resnet50", "shape": {}})) is None
+    # As records of others may be.
+    for unknown in ({"system": "theirs"}, {"variant": "compile+theirs"}, {"shape": {"layers": 1}}):
+        assert estimated_memory(run.model_copy(update=unknown)) is None

@@ -17,6 +17,8 @@ from reperf.systems.data_sheets import data_sheet_rate
         # Slower models, a part of a GPU, and GPUs of other boards.
         ("NVIDIA H100 PCIe", "bf16", None),
         ("NVIDIA H200 NVL", "bf16", None),
+        ("Tesla V100-FHHL-16GB", "fp16", None),
+        ("GRID A100-20C", "bf16", None),
         ("NVIDIA H100 80GB HBM3 MIG 1g.10gb", "bf16", None),
         ("NVIDIA GB200", "bf16", None),
         ("NVIDIA GH200 480GB", "bf16", None),

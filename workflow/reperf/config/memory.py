@@ -13,14 +13,21 @@ def estimated_memory(run: Run) -> int | None:
     """Bytes of a device for weights, gradients, the optimizer's moments, and features of a batch.
 
     What libraries take for themselves is not in it, nor are copies of weights on their way. None:
-    the recipe does not say what a sample keeps, or the batch is not known yet.
+    the recipe does not say what a sample keeps, the batch is not known yet, or the run is of a
+    system, a variant or a shape that is not known here.
     """
     workload = load_workloads()[run.workload]
-    kept = getattr(workload.numbers, "kept_bytes", None)
-    count = workload.parameters_of(run.shape)
-    if kept is None or count is None or not isinstance(run.batch_size, int):
+    has_recipe = workload.recipe_file.exists()
+    kept = getattr(workload.numbers, "kept_bytes", None) if has_recipe else None
+    system = load_systems().get(run.system)
+    names = run.variant.split("+") if run.variant else []
+    if kept is None or system is None or not {*names} <= system.variants.keys():
         return None
-    flags = [flag for each in load_systems()[run.system].varied(run.variant) for flag in each.flags]
+    is_known = run.shape.keys() == workload.default_shape.keys()
+    count = workload.parameters_of(run.shape) if is_known else None
+    if count is None or not isinstance(run.batch_size, int):
+        return None
+    flags = [flag for each in system.varied(run.variant) for flag in each.flags]
     recompute = flags[flags.index(RECOMPUTE) + 1] if RECOMPUTE in flags else None
     halves = run.precision not in ("fp32", "tf32")
     shard, tensor = (run.parallel.shard, run.parallel.tensor) if run.parallel else (None, None)

@@ -103,7 +103,7 @@ def judge(
     rest -= np.nanmean(rest, axis=0)
     scatter = sqrt(float(np.nansum(rest**2)) / dof)
     slower = np.array([np.median(np.delete(means, at)) - mean for at, mean in enumerate(means)])
-    spread = hypot(scatter, log1p(beside / 100))
+    spread = hypot(scatter, -log1p(-beside / 100))
     errors = np.array([error_of(spread, counts[at], counts.sum()) for at in range(len(names))])
     limit = -np.log1p(-margin / 100)
     level = SIGNIFICANCE / among / len(names)

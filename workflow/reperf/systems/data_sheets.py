@@ -13,7 +13,7 @@ RATES = {
 NVIDIA's data sheets "V100 Tensor Core GPU" (2020), "A100 Tensor Core GPU" (2022), "H100 Tensor Core
 GPU" (2023), "H200 Tensor Core GPU" (2024), "HGX Platform" (2025: an eighth of the HGX B200's); the
 later three print rates with sparsity, which are twice these."""
-_OTHERS = {"PCIE", "NVL", "MIG"}
+_OTHERS = {"PCIE", "NVL", "FHHL", "GRID", "MIG"}
 """Words in the names of GPUs that are slower than the model of that name, or parts of one."""
 
 

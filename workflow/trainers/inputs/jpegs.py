@@ -4,6 +4,7 @@ For frameworks that bring no fast decoder for the CPU; needs numpy, OpenCV and s
 """
 
 import contextlib
+import ctypes
 import functools
 import itertools
 import math
@@ -196,7 +197,7 @@ class _Processes:
         return images, lambda: np.concatenate([_labels(worker) for worker in at_work])
 
     def _new_memory(self):
-        memory = _Shared(math.prod(self._shape))
+        memory = _Shared(int(np.prod(self._shape)))
         self._page_lock(np.frombuffer(memory.bytes, np.uint8))
         return memory
 
@@ -205,7 +206,9 @@ class _Shared:
     """Memory that a process of the same user opens by its path, and that ends with the last."""
 
     def __init__(self, size):
-        file = os.memfd_create("images")
+        # Python 3.7 and those for an old C library, as conda's, lack it; the library here has it.
+        library = os if hasattr(os, "memfd_create") else ctypes.CDLL(None)
+        file = library.memfd_create(b"images", 1)  # MFD_CLOEXEC
         os.ftruncate(file, size)
         self.bytes = mmap.mmap(file, size)
         self.path = f"/proc/{os.getpid()}/fd/{file}"
