@@ -265,8 +265,10 @@ def widest(
     within = [step for step in steps if step.stop <= reach]
     lacking = [step for step in steps if step.left_out.seconds > COARSEST * step.seconds]
     refusal: Refused | None = None
-    paused = [*doubtful, *lacking, *denied(steps)]
-    for barred in ([*doubtful, *lacking], doubtful, paused):
+    choices = [[*doubtful, *lacking], doubtful]
+    if paused := denied(steps):
+        choices.append([*doubtful, *lacking, *paused])
+    for barred in choices:
         stretches = _stretches(within, first, barred, facts_of_lines)
         best = max(stretches, key=lambda steps: steps[-1].stop - steps[0].start, default=None)
         if best is None:
