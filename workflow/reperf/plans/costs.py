@@ -98,14 +98,16 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
         data for folder, data in converted.items() if not Path(folder, "manifest.json").exists()
     ]
     to_build = {
-        (build := build_of(run)).folder: _unpacked_bytes(build) or UNKNOWN_BYTES[run.device]
+        (build := build_of(run)).folder: (build, run.device)
         for run, _ in runs
         if not run.environment and built[build_of(run).id] is None
     }
     return (
         len(missing) * LOG_BYTES
         + sum(data.of_kind.record_bytes() for data in to_convert)
-        + sum(to_build.values())
+        + sum(
+            _unpacked_bytes(build) or UNKNOWN_BYTES[device] for build, device in to_build.values()
+        )
         + sum(data.of_kind.embedded_bytes for data in report.data if data.is_embedded)
     )
 
