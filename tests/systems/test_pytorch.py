@@ -310,6 +310,26 @@ print(json.dumps([
     assert set(locked) == {5 * 64 * 64 * 3}
 
 
+def test_a_process_that_decodes_and_ends_is_told_as_that(pytorch, tfrecord):
+    arguments = pytorch.flags(batch_size=5, input="tfrecord", data=str(tfrecord))
+    said = pytorch.answer(f"""
+import json, multiprocessing
+from trainers.contract.flags import parse_flags, parse_names
+from trainers.inputs import jpegs
+from trainers.recipes import resnet50
+more = ["--device=cuda", "--loader-threads=1"]
+endless = jpegs.batches(parse_flags(resnet50, [*parse_names({arguments})[1], *more]), 0, 1)
+next(endless)
+[process] = multiprocessing.active_children()
+process.kill()
+process.join()
+try:
+    list(endless)
+except RuntimeError as error:
+    print(json.dumps(str(error)))""")
+    assert said == "a process that decodes images has ended"
+
+
 def test_parts_of_images_have_the_areas_and_shapes_that_are_asked_for_and_lie_anywhere(pytorch):
     """Source of the limits: Szegedy et al., Going Deeper with Convolutions (2014), section 6."""
     parts = pytorch.answer("""

@@ -192,7 +192,8 @@ class _Processes:
         at_work = []
         for first in range(0, len(indexes), PORTION):
             worker = next(self._turns)
-            worker.send((number, first, indexes[first : first + PORTION], memory.path))
+            with _alive():
+                worker.send((number, first, indexes[first : first + PORTION], memory.path))
             at_work.append(worker)
         return images, lambda: np.concatenate([_labels(worker) for worker in at_work])
 
@@ -214,12 +215,18 @@ class _Shared:
         self.path = f"/proc/{os.getpid()}/fd/{file}"
 
 
+@contextlib.contextmanager
+def _alive():
+    try:
+        yield
+    except (EOFError, ConnectionError):  # the latter if it has not read all that it was sent
+        raise RuntimeError("a process that decodes images has ended") from None
+
+
 def _labels(worker):
     """The labels of the oldest portion that a process has not answered yet; waits for them."""
-    try:
+    with _alive():
         labels = worker.recv()
-    except EOFError:
-        raise RuntimeError("a process that decodes images has ended") from None
     if isinstance(labels, Refused):
         raise labels
     return labels
