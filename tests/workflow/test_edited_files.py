@@ -218,17 +218,17 @@ def test_what_a_description_says_is_read_anew_by_tables_and_report(finished_benc
 @pytest.mark.long
 def test_a_data_set_that_is_not_whole_trains_nothing(finished_benchmark: Benchmark):
     manifest = finished_benchmark.folder / "data/embedded/tfrecord/manifest.json"
-    whole, tables = manifest.read_bytes(), "results/summary.csv"
+    whole = manifest.read_bytes()
     manifest.write_bytes(b"")
-    answer = finished_benchmark.snakemake("--retries", "0", tables)
+    answer = finished_benchmark.snakemake("--retries", "0")
     assert answer.returncode == 1
     assert f"{manifest.relative_to(finished_benchmark.folder)}: not the data set" in answer.stdout
     manifest.unlink()
-    answer = finished_benchmark.snakemake(tables)
+    answer = finished_benchmark.snakemake()
     assert answer.returncode == 0, answer.stdout
     assert manifest.read_bytes() == whole
     assert len(list((finished_benchmark.folder / RUN / "tries").iterdir())) == 1
-    assert finished_benchmark.planned(tables) == {}
+    assert finished_benchmark.planned() == {}
 
 
 def refused(benchmark: Benchmark, *arguments: str) -> str:

@@ -411,7 +411,7 @@ def test_the_page_on_the_configuration_is_up_to_date(capsys):
 def test_the_examples_of_environments_are_valid():
     page = (ROOT / "docs/environments.md").read_text(encoding="utf-8")
     examples = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    assert len(examples) == 5
+    assert len(examples) == 6
     for example in map(yaml.safe_load, examples):
         report = load_report({"suites": [SUITE]} | example, "environments.md")
         assert report.names_environments

@@ -325,7 +325,7 @@ def step_down(
     for place, cell in enumerate(order):
         bound = seen[cell] * (1 - 1e-9)
         tails = (np.count_nonzero(nulls[at] >= bound) / len(nulls[at]) for at in order[place:])
-        least = max(least, sum(tails))
+        least = max(least, float(sum(tails)))
         if least >= 1:
             break
         corrected[cell] = least

@@ -44,8 +44,8 @@ _OF_A_CELL: tuple[FactName, ...] = ("framework", "device", "data_set", "platform
 _OF_RECORD = (
     *("hosts", "date", "commit", "key"),
     *("load_before", "load_during", "gpu_processes"),
-    *("peak_memory", "peak_memory_is", "estimated_memory", "stage_memory"),
-    *("joules", "matrix_rate", "data_sheet_rate"),
+    *("peak_memory", "peak_memory_is", "estimated_memory"),
+    *("joules", "matrix_rate", "data_sheet_rate", "stage_memory"),
     *("slowest_rank", "slowest_rank_behind", "shared_cpus", "throttled", "mhz"),
 )
 
