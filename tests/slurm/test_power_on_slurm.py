@@ -20,6 +20,7 @@ nvmlInit = nvmlShutdown = lambda: None
 nvmlDeviceGetCount = lambda: 8
 nvmlDeviceGetHandleByIndex = int
 nvmlDeviceGetName = nvmlDeviceGetUUID = str
+nvmlDeviceGetMigMode = lambda handle: [0, 0]
 nvmlDeviceGetMemoryInfo = lambda handle: Memory
 nvmlDeviceGetCudaComputeCapability = lambda handle: (9, 0)
 nvmlDeviceGetUtilizationRates = lambda handle: Rates
