@@ -472,7 +472,8 @@ class Context:
             for cell in self.cells
             if pd.notna([cell.row.flop_utilisation, cell.row.data_sheet_utilisation]).any()
         }
-        workloads = [load_workloads()[workload] for workload in sorted(shown)]
+        known = load_workloads()
+        workloads = [known[workload] for workload in sorted(shown & known.keys())]
         return {workload.title: workload.flops for workload in workloads if workload.flops}
 
     @property
