@@ -24,11 +24,11 @@ STALE := $(shell [ ! -e $(VENV)/reperf-installed ] || { [ -x $(VENV)/bin/python 
 report: $(VENV)/reperf-installed
 	$(VENV)/bin/python -m snakemake
 
-# Four tests at once, even on two cores, because a test's programs often wait for each other.
+# Three tests at once, even on two cores, because a test's programs often wait for each other.
 test-all: LANE :=
 test-all: export TRUE_CHANCE := 1
 test test-all: $(VENV)/tests-installed
-	$(VENV)/bin/python -m pytest -m "$(LANE)" --numprocesses 4 --dist loadgroup
+	$(VENV)/bin/python -m pytest -m "$(LANE)" --numprocesses 3 --dist loadgroup
 
 site: $(VENV)/tests-installed
 	$(VENV)/bin/python docs/build_site.py

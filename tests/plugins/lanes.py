@@ -9,7 +9,7 @@ from collections.abc import Iterable
 
 import pytest
 
-SECONDS = {"weekly": 600, "long": 600, "framework": 600, "cluster": 600, "image": 600}
+SECONDS = {"weekly": 600, "long": 300, "framework": 600, "cluster": 600, "image": 600}
 """Marker -> how long a test of it may take; pyproject.toml has what others may."""
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 

@@ -106,7 +106,7 @@ class RunPlan(Plan):
         return self._but(aside=self.aside.model_copy(update={"anew": True}))
 
     def on_hosts(self, *hosts: str) -> "RunPlan":
-        """The same plan, for these of its hosts, the first of which starts the run."""
+        """The same plan on some of its hosts; the first of them starts the run."""
         return self._but(aside=self.aside.model_copy(update={"hosts": hosts}))
 
     def _but(self, **changes: Any) -> "RunPlan":  # noqa: ANN401 - by its fields

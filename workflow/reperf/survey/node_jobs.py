@@ -48,8 +48,8 @@ def tournament(nodes: Sequence[str], others: int, seed: int) -> list[list[Nodes]
     With an odd number of nodes, one node rests in each group.
 
     Args:
-        others: how many groups to draw, each of which pairs a node with another one; fewer, if
-            there are not so many others.
+        others: how many groups to draw. Each group pairs every node with a different one, so there
+            are at most as many groups as other nodes.
 
     Source: T. P. Kirkman, On a Problem in Combinations, Cambridge and Dublin Mathematical Journal 2
     (1847), 191-204: a round robin by turning all nodes but one.
@@ -83,7 +83,7 @@ def survey_runs(
     Args:
         groups: of nodes or pairs that train at the same time, one group after the other.
         folder: where the runs' folders go.
-        runs: the number of rounds, in each of which each node or pair trains once.
+        runs: the number of rounds. Each node or pair trains once in a round.
         at_once: how many nodes train at the same time; None: a whole group.
         tell: takes a line of progress: what begins.
 

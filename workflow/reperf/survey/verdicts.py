@@ -57,7 +57,7 @@ class Verdicts(NamedTuple):
 
     @property
     def with_slow_links(self) -> list[str]:
-        """The nodes that have several surveyed links, all of which are slow."""
+        """The nodes with two or more surveyed links, if all these links are slow."""
         slow = defaultdict[str, list[bool]](list)
         for link in self.links:
             for node in link.node.split("+"):
@@ -198,7 +198,7 @@ def _failed(runs: Sequence[SurveyedRun], asked: int) -> dict[str, str]:
 
 
 def _ruling(rounds: Rounds, margin: float, beside: float = 0) -> tuple[Ruling | None, str]:
-    """The ruling, or why there is none."""
+    """The verdicts on these rounds, or None and the reason why the rule gives none."""
     try:
         return judge(list(rounds.values()), margin, beside=beside), ""
     except ReperfError as error:

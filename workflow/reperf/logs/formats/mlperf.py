@@ -91,7 +91,7 @@ class _Log:
     def batches(self, count: object) -> int | None:
         """How many whole batches were trained, by what this benchmark calls an epoch; None: not known."""
         each: float = 0
-        # dlrm prints a share of the epoch's batches, of which the last counts as full.
+        # dlrm prints the share of the epoch's batches. A last batch that is not full counts as one.
         if self.benchmark in ("dlrm", "dlrm_dcnv2"):
             each = 1 / ceil(self.samples / self.batch) if self.samples and self.batch else 0
         elif is_whole(count):
