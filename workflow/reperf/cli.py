@@ -6,7 +6,9 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from importlib import import_module
 from io import TextIOWrapper
+from pkgutil import iter_modules
 from typing import NoReturn
 
 from reperf import __version__
@@ -80,30 +82,15 @@ def _run_and_flush(arguments: Sequence[str] | None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     # Some import libraries for half a second, when Ctrl-C must be as quiet as later.
-    from reperf.commands import (  # noqa: PLC0415
-        archive,
-        compare,
-        config,
-        doctor,
-        estimate,
-        export,
-        history,
-        measure,
-        noise,
-        reproduce,
-        runs,
-        survey,
-        systems,
-    )
+    from reperf import commands as package  # noqa: PLC0415
 
     parser = _Parser(prog="reperf", description=__doc__)
     parser.add_argument("--version", action="version", version=f"reperf {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
-    every = archive, compare, config, doctor, estimate, export, history, measure, noise
-    for command in (*every, reproduce, runs, survey, systems):
-        command.add(commands)
+    for module in iter_modules(package.__path__):
+        import_module(f"{package.__name__}.{module.name}").add(commands)
     options, unknown = parser.parse_known_args(arguments)
     called = commands.choices.get(options.command, parser)
     if unknown:

@@ -23,10 +23,7 @@ def read_report(files: Sequence[Path], devices: int | None = None) -> tuple[Repo
         devices: read it for a node with so many GPUs; None: for this machine, or its cluster.
 
     Returns:
-        The report, and its files as messages name them.
-
-    Raises:
-        ReperfError: a file is missing or is not a configuration, or the merged files are not one.
+        The report, and its files as messages name them; or a ReperfError.
     """
     config = merged(files)
     if "suites" not in config:
@@ -45,11 +42,7 @@ def read_report(files: Sequence[Path], devices: int | None = None) -> tuple[Repo
 
 
 def _on_another_node(report: Report, devices: int, name: str) -> Report:
-    """The same report for a node that is not here, of which only its GPUs are known.
-
-    Raises:
-        ReperfError: it is for a cluster.
-    """
+    """The same report for a node that is not here, of which only its GPUs are known."""
     if report.cluster:
         raise ReperfError(
             f"{name}: cluster: says how many GPUs a node has; allowed: without --devices"
@@ -69,16 +62,12 @@ def read_profile(
     """Read the report that a profile runs.
 
     Args:
-        profile: folder that holds a Snakemake profile, here or in reperf's own folder; None: it
-            runs on this machine.
+        profile: a Snakemake profile's folder, here or in reperf's own folder; None: this machine.
         configfiles: instead of those that the profile names.
         devices: as for read_report.
 
     Returns:
-        The report, its files as messages name them, and the profile's settings.
-
-    Raises:
-        ReperfError: no such profile, no such file, or a bad configuration.
+        The report, its files as messages name them, and the profile's settings; or a ReperfError.
     """
     settings: dict[str, Any] = read_yaml_file(_profile_file(profile)) if profile else {}
     named = settings.get("configfile", [])
@@ -101,11 +90,7 @@ def name_of(files: Iterable[Path | str]) -> str:
 
 
 def merged(files: Iterable[Path | str]) -> dict[str, Any]:
-    """What files say together: the later over the earlier, key by key, a list as a whole.
-
-    Raises:
-        ReperfError: names the file that is no configuration.
-    """
+    """What files say together: the later over the earlier, key by key, a list as a whole."""
     from snakemake.utils import update_config  # noqa: PLC0415 - steps do without
 
     config: dict[str, Any] = {}

@@ -16,8 +16,8 @@ _Found = TypeVar("_Found")
 class ReperfError(Exception):
     """Bad input or a result that cannot be given.
 
-    The message is one line that names the file or key, the place, the value and what is
-    allowed. The command line and the workflow's scripts print it without a traceback.
+    The message is one line that names the file or key, the place, the value and what is allowed.
+    The command line and the workflow's scripts print it without a traceback.
     """
 
     status = 1

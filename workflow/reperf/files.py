@@ -16,12 +16,11 @@ def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Itera
     """Open a file for writing; it gets its name only when the block ends well.
 
     The data is written beside `path` under a hidden temporary name, flushed to the disk and
-    renamed. If the block raises, the temporary file is removed and `path` is left as it was. What
-    a killed writer left behind is removed as well.
+    renamed. If the block raises, `path` is left as it was. What a killed writer left behind is
+    removed.
 
     Args:
-        durable: wait until the data is on the disk, so that it survives a power cut. Large files
-            that can be made again need not wait.
+        durable: wait until the data is on the disk, so that it survives a power cut.
 
     Raises:
         ReperfError: the file cannot be written, for example because no space is left.
@@ -56,12 +55,7 @@ def write_whole(path: Path | str, content: str | bytes, *, durable: bool = True)
 
 
 def remove_partials(folder: Path, name: str = "") -> None:
-    """Remove the half-written files in a folder that nobody is writing any more.
-
-    Args:
-        folder: where to look; its subfolders are left alone.
-        name: the file that they were to become; left out, any file.
-    """
+    """Remove half-written files, of any name or of one, that nobody is writing any more."""
     start = f".{name}." if name else "."
     for path in folder.iterdir():
         if path.name.startswith(start) and path.name.endswith(".partial"):
@@ -72,11 +66,7 @@ def remove_partials(folder: Path, name: str = "") -> None:
 
 @contextmanager
 def reading(path: Path | str) -> Iterator[None]:
-    """Say in one line which file or folder the block cannot read.
-
-    Raises:
-        ReperfError: it cannot be read, and why.
-    """
+    """Say in one line which file or folder the block cannot read: OSError becomes a ReperfError."""
     try:
         yield
     except OSError as error:
@@ -96,11 +86,7 @@ def write_checksums(path: Path | str, files: Iterable[str]) -> None:
 
 
 def check_checksums(path: Path | str) -> None:
-    """Refuse files that are not as a list of checksums says.
-
-    Raises:
-        ReperfError: names the file.
-    """
+    """Refuse files that are not as a list of checksums says."""
     for line in Path(path).read_text(encoding="utf-8").splitlines():
         digest, _, file = line.partition("  ")
         if sha256(file) != digest:

@@ -20,12 +20,7 @@ class Case(NamedTuple):
 
 
 def junit(name: str, cases: Iterable[Case], said: str) -> str:
-    """A suite of test cases.
-
-    Args:
-        name: the suite's.
-        said: about all of them.
-    """
+    """A suite of test cases, with its name, and with what is said about all of them."""
     suite = ET.Element("testsuite", name=printable(name))
     for case in cases:
         element = ET.SubElement(

@@ -118,10 +118,9 @@ def visible_gpus(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def visible_names(environment: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The GPUs that CUDA_VISIBLE_DEVICES names, up to the first that is none, as CUDA reads it.
+    """The numbers or UUIDs in CUDA_VISIBLE_DEVICES, up to the first that is none, as CUDA reads it.
 
-    Returns:
-        Their numbers or UUIDs; None if it is not set, so that all GPUs are visible.
+    None if it is not set, so that all GPUs are visible.
     """
     named = environment.get("CUDA_VISIBLE_DEVICES")
     if named is None:
@@ -179,8 +178,7 @@ def _too_large(report: Report) -> dict[str, str]:
     shared = _shared(report)
     return {
         topology: f"{topology} is too large: {words}"
-        for suite in report.suites
-        for topology in suite.topologies_of_runs
+        for _, topology in report.asked
         if topology_shape(topology)[0] > nodes or topology_shape(topology)[1] > devices
         if topology not in shared
     }
@@ -193,8 +191,7 @@ def _shared(report: Report) -> dict[str, int]:
     each = report.threads_per_device
     return {
         topology: cores()
-        for suite in report.suites
-        for topology in suite.topologies_of_runs
+        for _, topology in report.asked
         if topology_shape(topology)[0] == 1 and topology_shape(topology)[1] * each > cores() >= each
     }
 
@@ -282,17 +279,13 @@ def check_fits(report: Report) -> None:
     """Refuse a report that this machine, or the cluster that it describes, is too small for.
 
     A machine may be too small for some of the topologies, but not for all of them.
-
-    Raises:
-        ReperfError: names the suite, the topology and what is there.
     """
     _check_servers(report)
     large = _too_large(report)
-    asked = [(suite, topology) for suite in report.suites for topology in suite.topologies_of_runs]
-    if not report.cluster and any(topology not in large for _, topology in asked):
+    if not report.cluster and any(topology not in large for _, topology in report.asked):
         return
     nodes, devices, _ = _room(report)
-    for suite, topology in asked:
+    for suite, topology in report.asked:
         if not devices:
             raise ReperfError(_no_device(report))
         if topology in large:
@@ -352,9 +345,6 @@ def check_memory(report: Report) -> None:
 
     On a CPU the machine itself sets no limit: it would swap, or kill another process. On a GPU its
     memory is the limit, and one of address space would be another.
-
-    Raises:
-        ReperfError: names the key, and what is allowed.
     """
     if report.resolved_device == "cuda":
         if report.memory_limit is not None:
@@ -372,11 +362,7 @@ def check_memory(report: Report) -> None:
 
 
 def check_containers(report: Report) -> None:
-    """Refuse images that cannot be meant, and images where nothing runs them.
-
-    Raises:
-        ReperfError: names the image or the systems, and what is allowed.
-    """
+    """Refuse images that cannot be meant, and images where nothing runs them."""
     runs = report.run_of_each_entry()
     systems = {run.container: run.system for run in runs if run.container}
     for container, system in systems.items():
@@ -397,22 +383,14 @@ def check_containers(report: Report) -> None:
 
 
 def check_named_builds(report: Report) -> None:
-    """Refuse environments that do not exist or cannot train, and locks that do not exist.
-
-    Raises:
-        ReperfError: names the environment or the lock, and what is allowed.
-    """
+    """Refuse environments that do not exist or cannot train, and locks that do not exist."""
     for run in report.run_of_each_entry():
         if run.environment or run.lock_file:
             _ = build_of(run).recipe_digest
 
 
 def check_compiler(report: Report) -> None:
-    """Refuse what compiles while it trains, where this machine trains it and has no compiler.
-
-    Raises:
-        ReperfError: names the system, and the compilers that it would take.
-    """
+    """Refuse what compiles while it trains, where this machine trains it and has no compiler."""
     for run in () if report.cluster else report.run_of_each_entry():
         if why := why_not_compiled(run):
             raise ReperfError(f"suite {run.suite}: {why}")
@@ -423,9 +401,6 @@ def check_data(report: Report) -> None:
 
     Nobody would read such a report as one of a loader: the embedded data never leaves the memory of
     its node. A data set may allow it.
-
-    Raises:
-        ReperfError: names the suite and the data set, and what is allowed.
     """
     for suite in report.suites:
         if suite.input == "synthetic" or not suite.topologies_of_runs:

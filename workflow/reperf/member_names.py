@@ -47,11 +47,7 @@ def fault_of_name(name: str) -> str | None:
 
 
 def check_once(names: Iterable[str]) -> None:
-    """Refuse names of which one appears twice.
-
-    Raises:
-        ReperfError: names it.
-    """
+    """Refuse names of which one appears twice."""
     seen: set[str] = set()
     for name in names:
         if name in seen:

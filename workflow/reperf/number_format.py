@@ -119,7 +119,6 @@ def as_printed(table: pd.DataFrame, group: str = "") -> pd.DataFrame:
     """A published table as text: each column with the decimals that its numbers were printed with.
 
     Args:
-        table: as PublishedTable.wide gives it.
         group: separates groups of three digits.
     """
     return table.apply(_column_as_printed, group=group)

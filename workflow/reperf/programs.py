@@ -12,7 +12,7 @@ def ended(
     """How a program has ended, well or not.
 
     Args:
-        environment: its environment variables; None for this process's own.
+        environment: None for this process's own.
         time_limit: seconds; None: as long as it takes.
 
     Raises:

@@ -192,9 +192,8 @@ class PublishedTable(Model):
     def epochs(self) -> pd.DataFrame:
         """The cells of a table of epochs as figures take them.
 
-        Returns:
-            Its cells with epoch_seconds and stage_memory, the bytes of the device that took most,
-            which nobody printed by stage, as text.
+        They have epoch_seconds and, as text, stage_memory: the bytes of the device that took most,
+        which nobody printed by stage.
         """
         assert self.epoch
         taken = self.cells["gpu_memory"].map(lambda mebibytes: f"{mebibytes * 2**20:.0f}")
@@ -204,10 +203,9 @@ class PublishedTable(Model):
     def wide(self) -> pd.DataFrame:
         """The table as its report shows it.
 
-        Returns:
-            Of throughput, one row per topology: nodes, devices (unless CPU nodes are counted), and
-            one column per series, with its speedup beside it if the report prints one. Of something
-            else, one row per series and one column per metric.
+        Of throughput, it has a row a topology: nodes, devices (unless CPU nodes are counted), and a
+        column a series, with its speedup beside it if the report prints one. Of something else, a
+        row a series and a column a metric.
         """
         if self.unit is None:
             titles = {
@@ -248,15 +246,12 @@ def load_tables() -> tuple[PublishedTable, ...]:
 
 
 def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFrame:
-    """The published cells of the same workload, precision and batch size per device.
+    """The published cells of the same workload, precision and batch size per device, each once.
 
     They trained on real data at the workload's usual shape, and each names its unit: compare only
     such suites with them. Cells whose document gives no batch size are left out. On the reports'
-    GPUs `amp` is fp16.
-
-    Returns:
-        The rows of `PublishedTable.cells` with report, table, workload, precision and unit; no cell
-        appears twice.
+    GPUs `amp` is fp16. To the columns of `PublishedTable.cells` come report, table, workload,
+    precision and unit.
     """
     cells = pd.concat(
         table.cells.assign(
@@ -301,8 +296,8 @@ def epochs_beside(cells: pd.DataFrame) -> pd.DataFrame:
         cells: the suite's rows of summary.csv.
 
     Returns:
-        The rows of `PublishedTable.epochs` with the table's `report`; none if the suite trains at
-        another shape than the workload's usual one. A document that gives no batch size fits all.
+        The rows of `PublishedTable.epochs` with the table's `report`; none for an unusual shape. A
+        document that gives no batch size fits all.
     """
     epochs = pd.concat(
         table.epochs().assign(report=table.report, precision=table.precision)

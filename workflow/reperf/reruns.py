@@ -27,11 +27,7 @@ logger = logging.getLogger("snakemake.logging")
 def planned_runs(configfiles: Sequence[Path]) -> list[Run]:
     """The runs of a report, trained or not; logs that others made are none.
 
-    Args:
-        configfiles: the report's; none: the report that Snakemake was last called for here.
-
-    Raises:
-        ReperfError: the file is no report, or there was no call.
+    Without configfiles, it is the report that Snakemake was last called for here.
     """
     if configfiles:
         report, _ = read_report(configfiles)
@@ -83,10 +79,9 @@ def _has_ended(search: str) -> bool:
 
 
 def fault_of_runs(runs: Iterable[str], *, of_this_call: bool = False) -> str:
-    """The first run whose record says that it has not ended well, in one line; "" if none does.
+    """The first run that has not ended well by its record, in one line; "" without one.
 
     Args:
-        runs: their folders.
         of_this_call: leave out those that earlier calls have tried.
     """
     for run in runs:
@@ -101,11 +96,7 @@ def fault_of_runs(runs: Iterable[str], *, of_this_call: bool = False) -> str:
 
 
 def rerun_command(arguments: Sequence[str] | None = None) -> str:
-    """The command that runs again what failed, and nothing else: this call's, with --forcerun.
-
-    Args:
-        arguments: of this call; left out, this process's.
-    """
+    """The command that runs again what failed: this call's, or the arguments', with --forcerun."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     at = words.index("--") if "--" in words else len(words)
     forced = "--forcerun $(reperf runs --failed)"
@@ -115,10 +106,9 @@ def rerun_command(arguments: Sequence[str] | None = None) -> str:
 
 
 def after_success(plans: Plans, *, since: float) -> None:
-    """Say where the report is, or what a survey found; end otherwise if a run of this call failed.
+    """Say where the report is, or what a survey found, if it was made since a time in seconds.
 
-    Args:
-        since: when the call began, in seconds of the epoch.
+    The call ends otherwise if one of its runs has failed.
     """
     # A call that makes the whole report ends otherwise if a run has failed, see `complete`.
     if fault := fault_of_runs(plans.runs, of_this_call=True):
@@ -145,12 +135,9 @@ def after_failure(plans: Plans, report: Report) -> None:
 
 
 def complete(summary: Path, measurements: Path, output: Path) -> None:
-    """Write the closing line of a report, if it is complete.
+    """Write the closing line of a report in which every run has ended for good, measured or not.
 
-    A report is complete if every run has ended for good, measured or not: none of them failed.
-
-    Raises:
-        ReperfError: some cells failed; the message names them.
+    A ReperfError names the cells that failed.
     """
     from reperf.tables import CELL, read_measurements, read_summary  # noqa: PLC0415 - pandas
 

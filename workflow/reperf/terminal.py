@@ -26,14 +26,11 @@ def table_lines(
     styles: Sequence[str] = (),
     width: int | None = None,
 ) -> Iterator[str]:
-    """The lines of a table.
+    """The lines of a table, no longer than `width`.
 
     Args:
-        headings: of its columns.
-        left: those of text; the others have numbers, which are not broken and stand to the right.
-        rows: the values.
+        left: the headings of columns of text; numbers are not broken and stand to the right.
         styles: of the rows in a terminal, as rich names them; left out: none.
-        width: how long lines may be; None: as long as they are.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for name in headings:

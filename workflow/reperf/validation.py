@@ -55,15 +55,10 @@ class Model(BaseModel):
 
 
 def checked(model: type[Checked], content: Any, name: Path | str) -> Checked:  # noqa: ANN401
-    """A file's content, checked against the model that says what it may hold.
+    """A file's content, parsed from YAML or JSON and checked against the model of the whole file.
 
     Args:
-        model: of the whole file.
-        content: the parsed YAML or JSON.
-        name: the file's, for the message.
-
-    Raises:
-        ReperfError: the content is not valid; the message names its first fault.
+        name: the file's, for the ReperfError that names the first fault.
     """
     try:
         return model.model_validate(content)
@@ -72,13 +67,7 @@ def checked(model: type[Checked], content: Any, name: Path | str) -> Checked:  #
 
 
 def first_fault(error: ValidationError, model: type[BaseModel], content: Any) -> str:  # noqa: ANN401
-    """The first fault, as `place: got value; allowed: ...`.
-
-    Args:
-        error: what the check of `content` raised.
-        model: what `content` was checked against.
-        content: the parsed YAML or JSON.
-    """
+    """The first fault of a check of parsed YAML or JSON: `place: got value; allowed: ...`."""
     errors, schema = error.errors(include_url=False), _Schema(model.model_json_schema())
     in_same_mapping = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
     missing = [str(each["loc"][-1]) for each in in_same_mapping if each["type"] == "missing"]

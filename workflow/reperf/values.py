@@ -36,11 +36,7 @@ _UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}
 
 
 def one_line(text: str) -> str:
-    """The text itself, if it is one line of printed characters.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """The text itself; ValueError where it is not one line of printed characters."""
     if not text.strip() or any(unicodedata.category(letter) in _UNPRINTED for letter in text):
         raise ValueError("allowed: one line of printed characters")
     return text

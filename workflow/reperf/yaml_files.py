@@ -33,9 +33,8 @@ _HINTS = {
 def read_yaml_file(path: Path | str) -> Any:  # noqa: ANN401 - whatever YAML and JSON can hold
     """Read a YAML or JSON file.
 
-    Raises:
-        ReperfError: one line that says why the file is neither YAML nor JSON, which key appears
-            twice, or which value people and YAML read differently.
+    A ReperfError says in one line why it is neither, which key appears twice, or which value people
+    and YAML read differently.
     """
     with faults_of(path):
         text = _text(Path(path))

@@ -94,7 +94,7 @@ def test_an_output_that_takes_no_more_ends_a_process_in_one_line_or_none(folder,
 
 @pytest.mark.parametrize("output", OUTPUTS)
 @pytest.mark.parametrize(
-    "command", ["--help", "config docs", "measure --json train.log", "config schema", "runs"]
+    "command", ["--help", "systems", "measure --json train.log", "config schema", "runs"]
 )
 def test_it_ends_every_command_so(folder, monkeypatch, capsys, command, output):
     stream, *ended = OUTPUTS[output]
@@ -228,7 +228,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
         ("measure --unit img train.log", "--unit: got 'img'; allowed: images, "),
         ("runs --repeat x", "--repeat: got 'x'; allowed: a whole number above 0"),
         ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
-        ("config shema", "got 'shema'; allowed: check, init, docs, schema; did you mean schema?"),
+        ("config shema", "got 'shema'; allowed: check, init, schema; did you mean schema?"),
         ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
         ("", "COMMAND: is missing; allowed: archive, compare, config, doctor, estimate, export"),
         (

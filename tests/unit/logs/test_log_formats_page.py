@@ -9,8 +9,8 @@ from reperf.cli import main
 from reperf.logs import formats as package
 from reperf.logs.format import Format, facts_by
 from reperf.logs.formats import formats
-from reperf.logs.formats_page import docstrings, with_tables
 
+from docs.make_tables import docstrings, with_tables
 from tests.unit.logs import written as templates
 from tests.unit.logs.asking import measure_one
 from tests.unit.logs.written import STYLES, Style, rate, written

@@ -38,34 +38,29 @@ _Line = tuple[int, Record]
 
 
 def check_table(measurements: pd.DataFrame) -> str:
-    """The division of every run as CSV, in the order of measurements.csv.
+    """The division of every run of a suite as CSV, in the order of measurements.csv.
 
-    Args:
-        measurements: of one suite, as read_measurements gives them.
-
-    Returns:
-        A row per run. `log` is its file in the archive, `quotient` is samples / seconds, and
-        `throughput` is the table's number. The other columns are copied from measurements.csv.
+    `log` is the run's file in the archive, `quotient` is samples / seconds, and `throughput` is the
+    table's number. The other columns are copied from measurements.csv.
     """
     rows = (
-        row | {"run": _name_of(row), "log": _file_of(row), "quotient": _quotient(row)}
+        row
+        | {"run": _name_of(row), "log": _file_of(row)}
+        | {"quotient": row["samples"] / row["seconds"] if row["seconds"] > 0 else None}
         for row in measurements.to_dict("records")
     )
     return table_of(rows, DIVISION)
 
 
 def worked_example(measurements: pd.DataFrame, place: Callable[[str], Path]) -> str:
-    """The division of the first run whose number follows from two lines of its log.
+    """The division of the first run whose number follows from two lines of its log, for the README.
 
     That of others may not: lines may print durations in place of times, a log may be compressed,
     and a window may lie around evaluations.
 
     Args:
-        measurements: of one suite, as read_measurements gives them.
+        measurements: of one suite.
         place: gives the file here that is called so in the archive.
-
-    Returns:
-        Lines for the README, indented.
     """
     measured = measurements[(measurements["status"] == "ok") & (measurements["method"] == "window")]
     for row in measured.to_dict("records"):
@@ -84,10 +79,6 @@ def _name_of(row: Row) -> str:
     """A run by the part of its path that tells it from others."""
     own = str(row["log"]).removeprefix(f"results/runs/{row['suite']}/")
     return own.removesuffix(f"/{RUN_LOG}")
-
-
-def _quotient(row: Row) -> float | None:
-    return row["samples"] / row["seconds"] if row["seconds"] > 0 else None
 
 
 def _example(row: Row, log: Path) -> str:
@@ -117,12 +108,7 @@ def _example(row: Row, log: Path) -> str:
 
 
 def _ends(log: Path, ends: tuple[int, int]) -> tuple[Format, tuple[_Line, _Line]] | None:
-    """The first lines of one rank that print two iterations, and the format of their log.
-
-    Raises:
-        OSError: there is no such file.
-        Refused: it is no log that can be read.
-    """
+    """The first lines of one rank that print two iterations, and the format of their log."""
     seen: defaultdict[tuple[int, ...], dict[int, _Line]] = defaultdict(dict)
     with log.open("rb") as stream:
         log_format = recognise(opened(stream))

@@ -55,11 +55,7 @@ class Member:
 
 
 def write(path: Path, members: Iterable[Member]) -> None:
-    """Write an archive and its manifest, whole or not at all.
-
-    Raises:
-        ReperfError: the archive cannot be written, or `verified` would refuse it for its names.
-    """
+    """Write an archive and its manifest; refused for names that `verified` would refuse."""
     members = list(members)
     with faults_of(path):
         _check_names([MANIFEST, *(member.name for member in members)])
@@ -74,9 +70,8 @@ def verified(path: Path) -> Iterator[zipfile.ZipFile]:
     Nothing is unpacked, and memory holds one chunk of one member at a time.
 
     Raises:
-        ReperfError: one line with the first fault: no zip file, a member that has changed, is
-            missing or was added, a path that leaves the archive, or a byte that the members do not
-            account for.
+        ReperfError: the first fault: no zip file, a member that has changed, is missing or was
+            added, a path that leaves the archive, or a byte that the members do not account for.
     """
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as archive, faults_of(path):

@@ -43,9 +43,6 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
         report: of this suite alone.
         runs: its own, with known batch sizes.
         path: the archive to write.
-
-    Raises:
-        ReperfError: the archive cannot be written.
     """
     from reperf.archive.by_hand import check_table  # noqa: PLC0415 - a second of libraries
     from reperf.archive.descriptions import describe, pages  # noqa: PLC0415
@@ -53,7 +50,8 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
 
     (suite,) = report.suites
     records = list(records_of(runs))
-    files = files_of_suite(suite, runs, records) | training_files(runs)
+    files = _files_left(runs, records) | _files_of_sources(suite) | training_files(runs)
+    files |= {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
     texts = {
         CONFIG: config_of(report),
         CELLS: _json(CELL_LIST.dump_python(tuple(report.cells(suite)), mode="json")),
@@ -66,24 +64,8 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
 
 
 def config_of(report: Report) -> bytes:
-    """What the archive of a suite holds as its configuration.
-
-    Args:
-        report: of this suite alone.
-    """
+    """What the archive of a report's only suite holds as its configuration."""
     return _json(_with_sources_inside(report).model_dump(mode="json", by_alias=True))
-
-
-def files_of_suite(suite: Suite, runs: list[Run], records: list[RunRecord]) -> dict[str, Path]:
-    """Archived name -> file in the working folder: what runs and others left, and the results.
-
-    Args:
-        suite: what is archived.
-        runs: its own.
-        records: of the runs.
-    """
-    files = _files_left(runs, records) | _files_of_sources(suite)
-    return files | {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
 
 
 def _files_left(runs: list[Run], records: list[RunRecord]) -> dict[str, Path]:

@@ -53,28 +53,19 @@ def pages(
 
     Args:
         report: of the archived suite alone, as the archive holds it.
-        records: of the suite's runs.
         place: gives the file here that is called so in the archive.
     """
     (suite,) = report.suites
     tables = tables_of(suite.name)
     measurements = read_measurements(tables[0])
     context = gather(
-        report,
-        records,
-        measurements,
-        read_summary(tables[1]),
-        published=False,
-        tables=tables,
+        report, records, measurements, read_summary(tables[1]), published=False, tables=tables
     )
     commits = context.commits
+    profile = "slurm" if report.slurm else "hosts" if report.cluster else ""
     words = {
         "title": printable(f"{report.title}: {suite.name}"),
-        "profile": "--profile slurm "
-        if report.slurm
-        else "--profile hosts "
-        if report.cluster
-        else "",
+        "profile": f"--profile {profile} " if profile else "",
         "version": __version__,
         "pinned": f": the one at {commits[0].rstrip('+')}" if commits else "",
         "example": worked_example(measurements, place),
@@ -87,13 +78,7 @@ def pages(
 
 
 def describe(report: Report, names: Iterable[str], records: Sequence[RunRecord]) -> dict[str, Any]:
-    """The JSON-LD that describes an archive; dates come from the run records alone.
-
-    Args:
-        report: of the archived suite alone.
-        names: the archive's files.
-        records: of the suite's runs.
-    """
+    """The JSON-LD of an archive of some files; dates come from the run records alone."""
     (suite,) = report.suites
     files = {name: quote(name) for name in sorted(names)}
     runs = [_run(files, record) for record in records]

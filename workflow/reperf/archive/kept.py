@@ -29,9 +29,6 @@ def keep_others(configs: Mapping[str, str]) -> None:
 
     Args:
         configs: a suite's name -> the configuration that asks for it alone.
-
-    Raises:
-        ReperfError: an archive cannot be read.
     """
     for suite, config in configs.items():
         path = Path(ARCHIVE.format(suite=suite))

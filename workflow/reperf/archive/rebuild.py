@@ -40,10 +40,7 @@ class Rebuilt:
 
 
 def verify(path: Path) -> int:
-    """Check that an archive is as it was written, and that its logs give its tables.
-
-    Returns:
-        How many files it holds.
+    """How many files an archive holds, if it is as it was written and its logs give its tables.
 
     Raises:
         ReperfError: as `rebuild` does.
@@ -57,17 +54,15 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
     """Unpack an archive's logs and make its tables, figures and pages again, from them alone.
 
     Tables must come out as they are in the archive. So must figures and pages, unless another
-    version of reperf or of its libraries made them, which may draw and word them otherwise. No
-    figure and no page out of an archive is written to the folder.
+    version of reperf or of its libraries made them. No figure and no page out of an archive is
+    written to the folder, and nothing outside it.
 
     Args:
-        path: the archive.
         folder: new or empty; afterwards it holds what was unpacked and what was made.
 
     Raises:
-        ReperfError: the archive is not what its manifest says, it is not that of a suite or not one
-            of reperf 1, or something comes out different; the message names all that does. Nothing
-            is written outside `folder`.
+        ReperfError: the archive is not what its manifest says, not that of a suite or not one of
+            reperf 1, or something comes out different; the message names all that does.
     """
     # Imported here because `verify` must work without the packages that draw and write pages.
     from reperf.archive.descriptions import made_with, pages  # noqa: PLC0415
@@ -96,14 +91,7 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
 
 
 def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[RunRecord]]:
-    """Unpack an archive into a folder, and measure its logs there.
-
-    Returns:
-        Its report, and the records of its runs.
-
-    Raises:
-        ReperfError: it is not the archive of a suite, or its logs give other tables.
-    """
+    """Unpack an archive into a folder, and measure its logs there; its report and its records."""
     report = load_report(config_in(archive, path), f"{path}: {CONFIG}")
     cells = _read(archive, path, CELLS, CELL_LIST.validate_json)
     if len(report.suites) != 1 or report.device == "auto":
@@ -146,11 +134,7 @@ def _first_other(made: str, archived: str) -> str:
 
 
 def config_in(archive: ZipFile, path: Path) -> dict[str, Any]:
-    """The configuration that an archive holds, as JSON gives it.
-
-    Raises:
-        ReperfError: it is not the archive of a suite, or not one of reperf 1.
-    """
+    """The configuration that an archive of reperf 1 holds, as JSON gives it; others are refused."""
     reperf = _made_with(archive, path)[0]
     if not reperf.startswith("reperf 1."):
         raise ReperfError(
@@ -180,11 +164,7 @@ def _made_with(archive: ZipFile, path: Path) -> list[str]:
 
 
 def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:
-    """Refuse a configuration that measures anything but members of its own archive.
-
-    Raises:
-        ReperfError: the message names the path.
-    """
+    """Refuse a configuration that measures anything but members of its own archive."""
     for source in report.suites[0].sources:
         inside = source.path.as_posix()
         below = any(name == inside or name.startswith(f"{inside}/") for name in archive.namelist())

@@ -19,30 +19,20 @@ def signature_of(path: Path) -> Path:
 
 
 def sign(path: Path, key: Path) -> None:
-    """Write the signature of a file beside it.
-
-    Args:
-        path: the file.
-        key: an SSH key; ssh-keygen asks for its passphrase, if it has one.
-
-    Raises:
-        ReperfError: the file or the key cannot be read.
-    """
+    """Write the signature of a file beside it, by an SSH key; it may ask for a passphrase."""
     signature = _ssh_keygen(path, "sign", "-n", _NAMESPACE, "-f", str(key))
     write_whole(signature_of(path), signature)
 
 
 def signer_of(path: Path, signers: Path) -> str:
-    """Who signed a file.
+    """Who signed a file; its signature lies beside it.
 
     Args:
-        path: the file; its signature lies beside it.
         signers: whom you know: lines of a name and a public key, as ssh-keygen(1) describes them
             under ALLOWED SIGNERS.
 
     Raises:
-        ReperfError: there is no signature, none of the signers made it, or the file has changed
-            since.
+        ReperfError: there is no signature, none of the signers made it, or the file has changed.
     """
     signature = str(signature_of(path))
     known = ("-f", str(signers), "-s", signature)

@@ -28,14 +28,7 @@ _REMARK = re.compile(
 
 
 def check_library(root: Path) -> None:
-    """Refuse rules that would use another folder's library.
-
-    Args:
-        root: where the Snakefile lies.
-
-    Raises:
-        ReperfError: this library was installed from elsewhere.
-    """
+    """Refuse rules, beside a Snakefile, that would use another folder's library."""
     if root.resolve() / "workflow" / "reperf" != PACKAGE:
         raise ReperfError(
             f"{root}: has its rules here but its library in {PACKAGE}: the folder was moved or "
@@ -44,11 +37,7 @@ def check_library(root: Path) -> None:
 
 
 def code_files(*modules: str) -> list[str]:
-    """The files of some modules and of all library modules that they import, as a rule's inputs.
-
-    Args:
-        modules: by their full names.
-    """
+    """The files of some modules, and of all that they import, as a rule's inputs."""
     begun = [file for module in modules for file in _files_of(module)]
     return seen_from_here(sorted(closure(begun, _files_of)))
 
@@ -59,12 +48,9 @@ def code_behind(program: Path) -> list[str]:
 
 
 def digest_of_code(files: Iterable[Path], root: Path) -> str:
-    """The SHA-256 of what some files tell Python to do.
+    """The SHA-256 of what some files tell Python to do, with their paths below `root`.
 
     Comments, docstrings in three quotes, and empty lines are left out.
-
-    Args:
-        root: a folder above the files; what lies above it does not count.
     """
     digest = hashlib.sha256()
     for file in files:
@@ -82,11 +68,7 @@ def _without_remarks(source: str) -> str:
 
 
 def closure(files: Iterable[Path], files_of: Callable[[str], Iterable[Path]]) -> set[Path]:
-    """Files, and all that they import in turn.
-
-    Args:
-        files_of: gives the files of a module; none for a module that is not ours.
-    """
+    """Files, and all that they import in turn: `files_of` gives the files of a module of ours."""
     found: set[Path] = set()
     waiting = list(files)
     while waiting:

@@ -21,13 +21,7 @@ _STEPS_LOCK = ".reperf-in-use-by-steps"
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse a folder in which no workflow can work.
-
-    Raises:
-        ReperfError: its path has a character that a list of folders, such as PATH, cannot hold, or
-            this process may not write there, or a shell would split the path of this Python, by
-            which Snakemake starts scripts as it is.
-    """
+    """Refuse a folder in which no workflow can work, and a Python that starts no scripts."""
     for character, name in ((os.pathsep, "a colon"), ("\n", "a line break")):
         if character in str(folder):
             raise ReperfError(f"{folder}: {name} in the path of the work folder; allowed: none")
@@ -43,12 +37,9 @@ def check_folder(folder: Path) -> None:
 
 
 def lock_folder(folder: Path | str) -> None:
-    """Keep other workflows out of a folder until this process ends.
+    """Keep other workflows out of a folder until this process ends; refused if one works there.
 
     Steps of a killed workflow are about to end; this waits for them, a minute at most.
-
-    Raises:
-        ReperfError: another workflow works there, or this process may not write there.
     """
     folder, host = Path(folder).absolute(), socket.gethostname()
     me = f"process {os.getpid()} on {host}"
@@ -69,13 +60,9 @@ def was_called_here() -> bool:
 
 
 def wait_for_steps(folder: Path, user: str) -> None:
-    """Wait until no step of an ended or ending workflow is left in a folder, a minute at most.
+    """Wait, a minute at most, until no step of an ended or ending workflow is left in a folder.
 
-    Args:
-        user: who is named to the next one that waits.
-
-    Raises:
-        ReperfError: one is left.
+    The `user` is named to the next one that waits.
     """
     os.close(_lock(folder / _STEPS_LOCK, user, seconds=60))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from pydantic import Field, ValidationError
 
@@ -246,39 +246,27 @@ class Built(Contents):
         """Write it, whole or not at all."""
         write_whole(folder / RECORD, self.model_dump_json(indent=2) + "\n")
 
-
-def read_built(build: Build) -> Built:
-    """Read environment.json of a build.
-
-    Raises:
-        ReperfError: the build is not made, or not completely.
-    """
-    return read_built_in(build.folder)
-
-
-def read_built_in(folder: Path) -> Built:
-    """The same of the build in a folder."""
-    path = folder / RECORD
-    try:
-        return Built.model_validate_json(path.read_bytes())
-    except (FileNotFoundError, ValidationError):
-        raise ReperfError(f"{folder}: not built; snakemake --force {path} builds it") from None
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        """Read that of a build; refused if it is not made, or not completely."""
+        path = folder / RECORD
+        try:
+            return cls.model_validate_json(path.read_bytes())
+        except (FileNotFoundError, ValidationError):
+            raise ReperfError(f"{folder}: not built; snakemake --force {path} builds it") from None
 
 
 def read_environment(build: Build) -> Environment:
-    """What a build holds, as run records say it.
-
-    Raises:
-        ReperfError: the build is not made, or not completely.
-    """
-    return Environment(**read_built(build).model_dump(include=set(Environment.model_fields)))
+    """What a build holds, as run records say it; refused if it is not made."""
+    built = Built.read(build.folder)
+    return Environment(**built.model_dump(include=set(Environment.model_fields)))
 
 
 def why_build(build: Build) -> str:
     """Why a build must be made before runs can use it, in one line; "" if it need not."""
     folder = build.folder
     try:
-        built = read_built(build)
+        built = Built.read(build.folder)
     except ReperfError as error:
         return str(error)
     if built.built_in != str(folder.resolve()):
@@ -300,12 +288,7 @@ def _why_changed(build: Build, built: Built) -> str:
 
 
 def why_not_as_found(built: Built, listed: Listed) -> str:
-    """Why an environment is not what it was when it was looked into; "" if it is.
-
-    Args:
-        built: what was found then.
-        listed: the packages now, on this or on another node.
-    """
+    """Why an environment has other packages than when it was looked into; "" if it has not."""
     assert built.site
     if differ := differing(listed.contents, {**built.packages, "Python": built.python}):
         return f"environment {built.site.named}: has other packages than were planned: {differ}"
@@ -318,7 +301,7 @@ def digest_now(build: Build) -> str | None:
     if not isinstance(build, ImageBuild):
         return None
     try:
-        built = read_built(build)
+        built = Built.read(build.folder)
     except ReperfError:
         return None
     assert built.image

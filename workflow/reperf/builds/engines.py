@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reperf.builds.build import Build, ImageBuild, SiteBuild, digest_of, read_built
+from reperf.builds.build import Build, Built, ImageBuild, SiteBuild, digest_of
 from reperf.builds.site_python import words_of
 from reperf.builds.steps import do
 from reperf.config.site import EngineName
@@ -276,11 +276,7 @@ REFERENCE = (
 def parse_reference(text: str, place: str = "images") -> Reference:
     """Take `registry/image:tag@sha256:...` apart; tag and digest may be missing.
 
-    Args:
-        place: the key that names it.
-
-    Raises:
-        ReperfError: it is no such reference.
+    Anything else is refused, by the name of the key that names it.
     """
     match = re.fullmatch(
         r"(?:docker://)?(?P<repository>[a-z0-9][a-z0-9.-]*(?::\d+)?(?:[/#][\w.-]+)*)"
@@ -320,7 +316,7 @@ def start_in(
         return Start(words_of(build.environment, command[1:], variables), variables)
     if not isinstance(build, ImageBuild):
         return Start([*command], variables)
-    image = image or read_built(build).local_image
+    image = image or Built.read(build.folder).local_image
     assert image
     code = TRAINERS.parent  # which the command reads, wherever it lies
     box = Box(
@@ -339,10 +335,8 @@ def inside(command: Sequence[str], gpus: str = "") -> list[str]:
     """A command in a container: its Python finds the trainers, then what the image's own finds.
 
     An image's PYTHONPATH, where its framework may lie, is known in the container alone; and a Slurm
-    job's GPUs are known on each node alone, where they differ if jobs share nodes.
-
-    Args:
-        gpus: those that it sees, as CUDA_VISIBLE_DEVICES has them; empty: as the container has it.
+    job's GPUs are known on each node alone, where they differ if jobs share nodes. Without `gpus`,
+    they are as the container has them.
     """
     return ["sh", "-c", _TRAINERS_FIRST, "sh", str(TRAINERS.parent), gpus, *command]
 

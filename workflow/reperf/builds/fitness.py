@@ -4,15 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from trainers.contract.compilers import COMPILERS, compiler_for
 
-from reperf.builds.build import (
-    RECORD,
-    Build,
-    ImageBuild,
-    LockBuild,
-    SiteBuild,
-    build_of,
-    read_built,
-)
+from reperf.builds.build import RECORD, Build, Built, ImageBuild, LockBuild, SiteBuild, build_of
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.host import Host
@@ -21,11 +13,7 @@ from reperf.systems.capability import why_not_in, why_not_on, why_not_with
 
 
 def why_unfit(build: Build, hosts: Iterable[Host]) -> str | None:
-    """Why a build does not run on the GPUs of some machines, or None if it does.
-
-    Args:
-        hosts: of which GPUs and driver are known; others are passed over.
-    """
+    """Why a build does not run on some machines' GPUs, as far as known; None if it does."""
     hosts = list(hosts)
     why = _why_unfit(build, hosts)
     if why is None:
@@ -39,12 +27,7 @@ def why_unfit(build: Build, hosts: Iterable[Host]) -> str | None:
 
 
 def why_not_computed(precision: str, hosts: Iterable[Host]) -> str | None:
-    """Why the GPUs of some machines do not compute in a precision, or None if they do.
-
-    Args:
-        precision: of a run on GPUs.
-        hosts: of which GPUs are known; others are passed over.
-    """
+    """Why some machines' GPUs, as far as known, do not compute in a precision; None if they do."""
     capabilities = (gpu.capability for host in hosts for gpu in host.gpus if gpu.capability)
     reasons = (why_not_in(precision, capability) for capability in capabilities)
     return next(filter(None, reasons), None)
@@ -62,7 +45,7 @@ def why_not_compiled(run: Run) -> str | None:
     if isinstance(build, LockBuild):
         compiler, where = compiler_for(run.device), "here"
     elif (build.folder / RECORD).exists():
-        compiler = read_built(build).compilers.get(run.device)
+        compiler = Built.read(build.folder).compilers.get(run.device)
         where = (
             f"in {build.container.image if isinstance(build, ImageBuild) else build.environment}"
         )
@@ -102,7 +85,7 @@ def _why_unfit(build: Build, hosts: Sequence[Host]) -> str | None:
 def _why_not_amds(build: Build, gfx: str) -> str | None:
     """Why a build does not run on an AMD GPU; None if it does, or if this is unknown yet."""
     try:
-        is_for_amd = isinstance(build, SiteBuild) and read_built(build).rocm
+        is_for_amd = isinstance(build, SiteBuild) and Built.read(build.folder).rocm
     except ReperfError:
         return None
     return None if is_for_amd else f"it is not a build for ROCm; the GPU is AMD's {gfx}"
@@ -122,6 +105,6 @@ def _needs(build: Build) -> Needs:
 def _architectures_found_in(build: Build) -> Sequence[str]:
     """Those that a build's framework names; none if it names none, or if it is not made."""
     try:
-        return read_built(build).architectures
+        return Built.read(build.folder).architectures
     except ReperfError:
         return ()

@@ -84,10 +84,7 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
         local_image=local,
         fingerprint=fingerprint_of(Path(local)) if local.startswith("/") else None,
         image=Image(
-            reference=container.image,
-            digest=digest,
-            engine=engine.name,
-            engine_version=version,
+            reference=container.image, digest=digest, engine=engine.name, engine_version=version
         ),
         **contents.model_dump(exclude_unset=True),
     ).write(folder)
@@ -100,14 +97,7 @@ def is_file(image: str) -> bool:
 
 
 def check_image(container: Container, place: str = "images") -> None:
-    """Refuse an image that cannot be meant, without asking a registry or an engine.
-
-    Args:
-        place: the key that names it.
-
-    Raises:
-        ReperfError: names the key and the image, and what is allowed.
-    """
+    """Refuse an image that cannot be meant, without asking a registry or an engine."""
     if not is_file(container.image):
         parse_reference(container.image, place)
     elif not _file_of(container).exists():

@@ -62,14 +62,7 @@ class BuildPython:
         return do([*self.start, *arguments], trouble, self.environment, self.time_limit)
 
     def answer(self, arguments: Sequence[str]) -> str:
-        """The line that `trainers.inside` prints.
-
-        Args:
-            arguments: its own.
-
-        Raises:
-            ReperfError: the Python does not start, or is too old.
-        """
+        """The line that `trainers.inside` prints; a Python before 3.7 is refused."""
         printed = self.do(["-c", _ASK, *arguments], f"{self.build}: its Python does not start")
         lines = printed.strip().splitlines()
         last = lines[-1] if lines else ""
@@ -83,11 +76,7 @@ class BuildPython:
         raise ReperfError(f"{self.build}: its Python does not say what is there: got {last!r}")
 
     def contents(self, framework: str) -> Contents:
-        """Ask which packages the build holds, and how its framework was built.
-
-        Raises:
-            ReperfError: the Python does not start, or is too old.
-        """
+        """Ask which packages the build holds, and how its framework was built."""
         answer = self.answer([framework])
         try:
             return Contents.model_validate_json(answer)
@@ -97,11 +86,7 @@ class BuildPython:
             ) from None
 
     def contents_with(self, framework: str) -> Contents:
-        """The same of a build that somebody else made; refused without the framework.
-
-        Raises:
-            ReperfError: likewise, or the framework is not there, or cannot be imported.
-        """
+        """The same of a build that somebody else made; refused unless its framework is there."""
         contents = self.contents(framework)
         # A framework that needs a driver to be imported may not give its version, but is installed.
         if contents.framework is None and not contents.lacks_driver:

@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -17,18 +17,14 @@ _SHOWN = 3
 
 
 def check_locked(packages: Mapping[str, str], lock: Path, name: str) -> None:
-    """Check that an environment holds what its lock says, and nothing else.
+    """Refuse an environment that holds packages which its lock does not have, or in other versions.
 
     A lock with markers may name a package several times: any of its versions will do, for uv has
     read the markers.
 
     Args:
         packages: name -> version, as the environment's own Python finds them.
-        lock: the file.
-        name: the file's, for the message.
-
-    Raises:
-        ReperfError: names the packages whose versions differ, or which the lock does not have.
+        name: the lock's, for the message.
     """
     locked: dict[str, list[str]] = defaultdict(list)
     for line in lock.read_text(encoding="utf-8").splitlines():
@@ -37,7 +33,9 @@ def check_locked(packages: Mapping[str, str], lock: Path, name: str) -> None:
     differ = []
     for package, version in sorted(packages.items()):
         allowed = locked.get(_plain_name(package), [])
-        if not any(not one or _is_locked_as(one, version) for one in allowed):
+        # A local part, such as +cpu, counts only where the lock has one.
+        public = version.partition("+")[0]
+        if not any(not one or _is_same(one, version if "+" in one else public) for one in allowed):
             differ.append(f"{package} {version} for {' or '.join(allowed) or 'none'}")
     if differ:
         raise ReperfError(
@@ -47,18 +45,15 @@ def check_locked(packages: Mapping[str, str], lock: Path, name: str) -> None:
 
 
 def why_not_as_built(environment: Path, built: Mapping[str, str]) -> str:
-    """Why an environment does not hold what it was built with; "" if it does.
+    """Why an environment does not hold the packages that it was built with; "" if it does.
 
     It is read without its Python, so this may be asked before every run.
-
-    Args:
-        environment: its folder.
-        built: name -> version of what was there when it was built.
     """
     found = {
-        _plain_name(name): version
+        _plain_name(package.metadata["Name"]): package.version
         for place in sorted(environment.glob("lib/python*/site-packages"))
-        for name, version in _installed(place)
+        for package in distributions(path=[str(place)])
+        if "Name" in package.metadata  # else it is what is left of a package
     }
     if differ := differing(found, built):
         return f"{environment}: has other packages than when it was built: {differ}"
@@ -66,11 +61,7 @@ def why_not_as_built(environment: Path, built: Mapping[str, str]) -> str:
 
 
 def differing(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
-    """The packages in which two environments differ, with both versions; "" if in none.
-
-    Args:
-        found, wanted: name -> version.
-    """
+    """The packages in which two environments differ, with both versions; "" if in none."""
     found, then = (
         {_plain_name(name): version for name, version in each.items()} for each in (found, wanted)
     )
@@ -82,20 +73,8 @@ def differing(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
     return listed(differ, _SHOWN)
 
 
-def _installed(place: Path) -> Iterator[tuple[str, str]]:
-    """The name and the version of each package in a folder, without what is left of others."""
-    for package in distributions(path=[str(place)]):
-        if "Name" in package.metadata:
-            yield package.metadata["Name"], package.version
-
-
 def _plain_name(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _is_locked_as(locked: str, installed: str) -> bool:
-    """Whether a version is the locked one; its local part counts only where the lock has one."""
-    return _is_same(locked, installed if "+" in locked else installed.partition("+")[0])
 
 
 def _is_same(first: str, second: str) -> bool:

@@ -12,12 +12,10 @@ from reperf.host import Site
 def build_site(build: SiteBuild, folder: Path) -> None:
     """Look into an environment, start its trainers once, and record what it is.
 
-    Args:
-        folder: of the record; its name has the digest of the plan.
-
     Raises:
         ReperfError: it does not start, lacks the framework or what trainers import, or is for CPUs
-            where GPUs train; or it is no longer the planned one.
+            where GPUs train; or it is no longer the planned one, whose digest is in the folder's
+            name.
     """
     if build.folder != folder:
         raise ReperfError(
@@ -36,9 +34,7 @@ def build_site(build: SiteBuild, folder: Path) -> None:
     started.start_trainers(build.system, contents)
     build.folder.mkdir(parents=True, exist_ok=True)
     site = Site(
-        named=str(build.environment),
-        executable=build.listed.executable,
-        digest=build.listed.digest,
+        named=str(build.environment), executable=build.listed.executable, digest=build.listed.digest
     )
     Built(
         recipe_sha256=build.recipe_digest,

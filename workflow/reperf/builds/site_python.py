@@ -55,8 +55,7 @@ class Listed(BaseModel):
 def interpreter_of(environment: SiteEnvironment) -> Path | None:
     """The path of an environment's Python; None if modules or a line put it on the PATH.
 
-    Raises:
-        ReperfError: the path does not exist, or its folder has no Python.
+    Refused if the path does not exist, or its folder has no Python.
     """
     if environment.python is None:
         return None
@@ -79,9 +78,6 @@ def words_of(
 
     Args:
         variables: environment variables that are set even if modules or the line set others.
-
-    Raises:
-        ReperfError: its Python is not there.
     """
     python = interpreter_of(environment)
     if python and not environment.has_shell:
@@ -122,11 +118,7 @@ def variables_outside(
 
 
 def python_of(environment: SiteEnvironment) -> BuildPython:
-    """An environment's Python, here.
-
-    Raises:
-        ReperfError: it is not there.
-    """
+    """An environment's Python, here."""
     variables = {"PYTHONPATH": str(TRAINERS.parent)}
     return BuildPython(
         words_of(environment, (), variables),
@@ -137,11 +129,7 @@ def python_of(environment: SiteEnvironment) -> BuildPython:
 
 
 def look(environment: SiteEnvironment, system: System) -> Listed:
-    """See what is in an environment on this machine, now.
-
-    Raises:
-        ReperfError: it does not start, is too old, or lacks the system's framework.
-    """
+    """See what is in an environment on this machine, now; refused if it lacks the framework."""
     listed = read_listed(python_of(environment).answer([system.framework, "--listed"]))
     if not listed.is_there:
         raise ReperfError(
@@ -160,11 +148,7 @@ def words_of_look(environment: SiteEnvironment, system: System) -> list[str]:
 
 
 def read_listed(answer: str) -> Listed:
-    """Read what a Python printed.
-
-    Raises:
-        ReperfError: it is no such list.
-    """
+    """Read what a Python printed; anything but such a list is refused."""
     try:
         return Listed.model_validate_json(answer)
     except ValidationError:

@@ -77,11 +77,7 @@ def _threshold(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Print how the cells of two reports differ; bad input is one line and a status of its own."""
-    from reperf.measuring.comparison_output import (  # noqa: PLC0415
-        as_markdown,
-        as_object,
-        compare_paths,
-    )
+    from reperf.measuring.comparison_output import as_markdown, as_object, compare_paths  # noqa: PLC0415
 
     compared = compare_paths(options.base, options.new, options.threshold)
     if options.junit:
@@ -101,12 +97,7 @@ def run(options: argparse.Namespace) -> int:
 
 def show(compared: "Compared") -> None:
     """Print a comparison for people."""
-    from reperf.measuring.comparison_output import (  # noqa: PLC0415
-        HEADINGS,
-        LEFT,
-        first_lines,
-        last_lines,
-    )
+    from reperf.measuring.comparison_output import HEADINGS, LEFT, first_lines, last_lines  # noqa: PLC0415
 
     print_lines(first_lines(compared))
     if compared.rows:

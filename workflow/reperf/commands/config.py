@@ -26,19 +26,13 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
     begin = actions.add_parser("init", help="write a report with comments, to be edited")
     begin.add_argument("file", type=Path, metavar="FILE", help="such as mine.yaml; a new file")
     begin.set_defaults(run=run_init)
-    docs = actions.add_parser("docs", help="print docs/configuration.md: every key")
-    docs.set_defaults(run=run_docs)
     schema = actions.add_parser("schema", help="print the JSON Schema of a file")
     schema.add_argument("of", choices=SCHEMAS, nargs="?", default="config", help="which file's")
     schema.set_defaults(run=run_schema)
 
 
 def run_check(options: argparse.Namespace) -> int:
-    """Print what a report asks for.
-
-    Raises:
-        ReperfError: names the first fault.
-    """
+    """Print what a report asks for."""
     from reperf.configfiles import read_report  # noqa: PLC0415 - a second of libraries
 
     report, name = read_report(options.files)
@@ -50,11 +44,7 @@ def run_check(options: argparse.Namespace) -> int:
 
 
 def run_init(options: argparse.Namespace) -> int:
-    """Write the report for one node, whose comments say what to edit.
-
-    Raises:
-        ReperfError: the file exists already.
-    """
+    """Write the report for one node, whose comments say what to edit."""
     if options.file.exists():
         raise ReperfError(f"{options.file}: exists already; allowed: a new file")
     schema = os.path.relpath(ROOT / "workflow/schemas/config.schema.json", options.file.parent)
@@ -62,14 +52,6 @@ def run_init(options: argparse.Namespace) -> int:
     with whole_file(options.file) as stream:
         stream.writelines([f"# yaml-language-server: $schema={schema}\n", *lines])
     print(printable(f"{options.file}: edit it; snakemake --configfile {options.file} makes it"))
-    return 0
-
-
-def run_docs(_: argparse.Namespace) -> int:
-    """Print the page."""
-    from reperf.config.page import configuration_page  # noqa: PLC0415 - a second of libraries
-
-    print(configuration_page(), end="")
     return 0
 
 

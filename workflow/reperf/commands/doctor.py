@@ -1,10 +1,9 @@
 """`reperf doctor`: look at every node for what ruins benchmarks, before it ruins one."""
 
 import argparse
-import sys
 from typing import Any
 
-from reperf.commands import ask_for_report
+from reperf.commands import ask_for_report, tell
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -21,7 +20,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show what was found, and keep it where the report looks for it."""
-    _tell("reading the report")
+    tell("reading the report")
     from rich.console import Console  # noqa: PLC0415 - a second of libraries
 
     from reperf.doctor.examine import examine  # noqa: PLC0415
@@ -32,14 +31,9 @@ def run(options: argparse.Namespace) -> int:
 
     nodes, report, configfile = prepare(options.profile, options.configfile)
     profile = options.profile or "default"
-    diagnosis = examine(nodes, report, profile=profile, configfile=configfile, tell=_tell)
+    diagnosis = examine(nodes, report, profile=profile, configfile=configfile, tell=tell)
     diagnosis.write(DIAGNOSIS)
     show(diagnosis, Console())
     errors, warnings = diagnosis.count("error"), diagnosis.count("warning")
     print(f"{count(errors, 'error')}, {count(warnings, 'warning')}; all of it is in {DIAGNOSIS}")
     return 1 if errors else 0
-
-
-def _tell(line: str) -> None:
-    """Say what begins; standard output holds nothing but findings."""
-    print(f"{line} ..", file=sys.stderr, flush=True)

@@ -29,11 +29,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the lines.
-
-    Raises:
-        ReperfError: the report would be refused as it is.
-    """
+    """Print the lines; the report is refused as the workflow would refuse it."""
     from reperf.configfiles import read_profile  # noqa: PLC0415 - a second of libraries
     from reperf.plans.checking import check_profile, check_report  # noqa: PLC0415
     from reperf.plans.costs import describe_costs  # noqa: PLC0415

@@ -54,9 +54,6 @@ def run(options: argparse.Namespace) -> int:
     """Print the table, in LaTeX and Markdown below its title and unit.
 
     A cell without a number has its status in its place; a scattered cell has no speedup.
-
-    Raises:
-        ReperfError: there is no such table, or no such suite in it.
     """
     import pandas as pd  # noqa: PLC0415 - 0.5 s
 

@@ -225,10 +225,7 @@ def _counted(results: Iterable["RunResult"]) -> Iterator["RunResult"]:
         print("\r" + " " * 20, end="\r", file=sys.stderr, flush=True)
 
 
-_FACTORS = {
-    "batch_size": "--batch-size",
-    "topology": "--topology",
-}
+_FACTORS = {"batch_size": "--batch-size", "topology": "--topology"}
 """Facts that say the global batch, and the options that give them."""
 
 

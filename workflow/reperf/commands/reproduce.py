@@ -9,13 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from reperf.commands import ask_for_files
-from reperf.commands.compare import (
-    BAD_INPUT,
-    ask_for_page,
-    ask_for_threshold,
-    print_lines,
-    show,
-)
+from reperf.commands.compare import BAD_INPUT, ask_for_page, ask_for_threshold, print_lines, show
 from reperf.errors import ReperfError
 from reperf.files import write_whole
 from reperf.text import count, listed

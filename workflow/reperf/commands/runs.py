@@ -50,14 +50,9 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Show a table in a terminal, else print a path a line.
 
-    Raises:
-        ReperfError: no run fits; Snakemake would take an empty list for no wish at all.
+    It is refused if no run fits: Snakemake would take an empty list for no wish at all.
     """
-    from reperf.reruns import (  # noqa: PLC0415 - pandas: 0.5 s
-        failed_runs,
-        failed_searches,
-        planned_runs,
-    )
+    from reperf.reruns import failed_runs, failed_searches, planned_runs  # noqa: PLC0415 - pandas: 0.5 s
 
     chosen = planned_runs(options.configfile)
     if not chosen:
@@ -100,11 +95,7 @@ def _show(runs: "list[Run]") -> None:
 
 
 def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":
-    """Those of some runs that have a value.
-
-    Raises:
-        ReperfError: there are none; the message says which values there are.
-    """
+    """Those of some runs that have a value."""
     fitting = [run for run in runs if wanted in _values(run, name)]
     if not fitting:
         there = list(dict.fromkeys(value for run in runs for value in _values(run, name)))

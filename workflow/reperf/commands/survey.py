@@ -2,11 +2,10 @@
 
 import argparse
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
-from reperf.commands import ask_for_report, count
+from reperf.commands import ask_for_report, count, tell
 from reperf.errors import ReperfError
 
 
@@ -71,11 +70,7 @@ def _margin(text: str) -> float:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Survey the nodes, and show what was found.
-
-    Raises:
-        ReperfError: the report is not for a cluster of two nodes or more, or cannot be surveyed.
-    """
+    """Survey the nodes, and show what was found."""
     from reperf.building.work_folder import lock_folder  # noqa: PLC0415 - a second of libraries
     from reperf.doctor.targets import prepare  # noqa: PLC0415
     from reperf.survey.campaign import survey  # noqa: PLC0415
@@ -99,9 +94,5 @@ def run(options: argparse.Namespace) -> int:
         links=options.links,
         as_json=options.json,
         junit=options.junit,
-        tell=_tell,
+        tell=tell,
     )
-
-
-def _tell(line: str) -> None:
-    print(f"{line} ..", file=sys.stderr, flush=True)

@@ -49,11 +49,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print a table, or a JSON object.
-
-    Raises:
-        ReperfError: there is no such workload.
-    """
+    """Print a table, or a JSON object."""
     from reperf.machine import describe_host  # noqa: PLC0415 - a second of libraries
     from reperf.systems import load_systems, load_workloads  # noqa: PLC0415
 

@@ -5,6 +5,7 @@ from typing import Self
 
 from pydantic import model_validator
 
+from reperf.config.words import with_examples
 from reperf.data.kind import Kind
 from reperf.data.kinds import KINDS
 
@@ -12,46 +13,7 @@ KIND_OF = {key: name for name, kind in KINDS.items() for key in kind.own_keys()}
 """Key -> the one kind whose sets have it; the keys of all kinds are not here."""
 
 
-_DATAS = [
-    {
-        "name": "imagenet",
-        "kind": "images",
-        "images": "/datasets/imagenet",
-        "parts": 256,
-        "workers": 16,
-    },
-    {"name": "trial", "embedded_on_gpus": True, "seed": 7},
-    {
-        "name": "wikipedia",
-        "kind": "text",
-        "text": "/datasets/wikipedia",
-        "vocabulary": "/datasets/vocab.txt",
-        "vocabulary_size": 30_522,
-        "lowercase": False,
-        "sequence_length": 512,
-        "max_predictions": 80,
-        "passes": 5,
-    },
-    {"name": "web", "kind": "tokens", "tokens": "/datasets/openwebtext", "bpe": "/datasets/gpt2"},
-    {
-        "name": "wmt",
-        "kind": "pairs",
-        "pairs": "/datasets/wmt14",
-        "joint_bpe": "/datasets/wmt14/bpe",
-        "longest": 128,
-    },
-    {
-        "name": "text8",
-        "kind": "words",
-        "words": "/datasets/text8",
-        "least_count": 10,
-        "thinning": 1e-4,
-    },
-    {"name": "criteo", "kind": "clicks", "clicks": "/datasets/criteo/train.txt"},
-]
-
-
-class Data(*reversed(KINDS.values()), json_schema_extra={"examples": _DATAS}):  # type: ignore[misc,call-arg]  # the packages of reperf.data say it
+class Data(*reversed(KINDS.values()), json_schema_extra=with_examples):  # type: ignore[misc,call-arg]  # the packages of reperf.data say it
     """A data set that suites with real input train on."""
 
     @model_validator(mode="after")

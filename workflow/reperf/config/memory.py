@@ -12,9 +12,9 @@ RECOMPUTE = "--recompute"
 def estimated_memory(run: Run) -> int | None:
     """Bytes of a device for weights, gradients, the optimizer's moments, and features of a batch.
 
-    What libraries take for themselves is not in it, nor are copies of weights on their way. None:
-    the recipe does not say what a sample keeps, the batch is not known yet, or the run is of a
-    system, a variant or a shape that is not known here.
+    Copies of weights on their way are not in it, nor what libraries take. None: the recipe does not
+    say what a sample keeps, the batch is not known yet, or the system, variant or shape is not
+    known here.
     """
     workload = load_workloads()[run.workload]
     has_recipe = workload.recipe_file.exists()

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Self
 
 from pydantic import Field, model_validator
 
-from reperf.config.words import MOST_DEVICES, MOST_NODES, MOST_SAMPLES
+from reperf.config.words import MOST_DEVICES, MOST_NODES, MOST_SAMPLES, with_examples
 from reperf.systems import Parallelism
 from reperf.validation import Model
 from reperf.values import MOST_PROCESSES, Number
@@ -16,14 +16,7 @@ MOST_SERVERS = 14
 """On a node: each needs a port of its own, of the sixteen that a Slurm job has."""
 
 
-_PARALLELS = [
-    {"pipeline": [7, 1], "micro_batches": 8},
-    {"shard": 8},
-    {"tensor": 2},
-]
-
-
-class Parallel(Model, json_schema_extra={"examples": _PARALLELS}):
+class Parallel(Model, json_schema_extra=with_examples):
     """What is not data parallel alone."""
 
     pipeline: tuple[Devices, ...] = Field(
@@ -91,12 +84,7 @@ class Parallel(Model, json_schema_extra={"examples": _PARALLELS}):
         return None
 
 
-_SERVERSS = [
-    {"per_node": 2, "threads": 4},
-]
-
-
-class Servers(Model, json_schema_extra={"examples": _SERVERSS}):
+class Servers(Model, json_schema_extra=with_examples):
     """Parameter servers, which `topology` does not count."""
 
     per_node: Number = Field(1, ge=1, le=MOST_SERVERS, description="how many on each node")

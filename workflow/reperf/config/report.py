@@ -18,13 +18,7 @@ from reperf.config.site import (
     SiteEnvironment,
     SiteEnvironmentOrPath,
 )
-from reperf.config.suite import (
-    Entry,
-    EntryOrName,
-    Measured,
-    Suite,
-    chosen_systems,
-)
+from reperf.config.suite import Entry, EntryOrName, Measured, Suite, chosen_systems
 from reperf.config.words import (
     LARGEST,
     MOST_BYTES,
@@ -33,6 +27,7 @@ from reperf.config.words import (
     Text,
     distinct,
     topology_shape,
+    with_examples,
 )
 from reperf.data.kinds import KINDS
 from reperf.suggestions import did_you_mean
@@ -48,43 +43,7 @@ def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [data] if isinstance(data, Mapping) else data
 
 
-_REPORTS = [
-    {
-        "title": "Our four nodes",
-        "seed": 7,
-        "device": "cpu",
-        "on_busy": "wait",
-        "threads_per_device": 4,
-        "share_cpus": True,
-        "loader_threads": 8,
-        "memory_limit": 8_000_000_000,
-        "data": {"name": "imagenet", "images": "/datasets/imagenet"},
-        "build": "lock",
-        "images": {"pytorch": "images/pytorch.sif"},
-        "environments": {"jax": "/sw/jax-0.12"},
-        "container": {"engine": "podman"},
-        "baseline": "nightly-1/results",
-        "systems": ["pytorch", "jax"],
-        "topologies": ["1n1g", "1n2g"],
-        "repeats": 5,
-        "iterations": 250,
-        "window": {"warmup": 50, "measured": 200},
-        "print_every": 10,
-        "time_limit": 600,
-        "suites": [
-            {
-                "name": "resnet50-fp32",
-                "workload": "resnet50",
-                "precision": "fp32",
-                "batch_size": 128,
-                "systems": ["pytorch"],
-            }
-        ],
-    },
-]
-
-
-class Report(Measured, json_schema_extra={"examples": _REPORTS}):
+class Report(Measured, json_schema_extra=with_examples):
     """The whole configuration file."""
 
     title: Text = Field("Training benchmark", description="heading of the report")
@@ -144,8 +103,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
         "unless `build` says lock",
     )
     environment: SiteEnvironmentOrPath | None = Field(
-        None,
-        description="an existing environment in which systems train; see docs/environments.md",
+        None, description="an existing environment in which systems train; see docs/environments.md"
     )
     environments: dict[SystemId, SiteEnvironmentOrPath] = Field(
         {}, description="a system's environment, instead of `environment`"
@@ -301,11 +259,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
         return None if device == "cuda" and beside_cpus else self.memory_limit
 
     def device_of(self, suite: Suite) -> Device:
-        """What a suite's runs train on.
-
-        Raises:
-            ValueError: it is the report's, which is undecided.
-        """
+        """What a suite's runs train on; ValueError where it is the report's, which is undecided."""
         return suite.device or self.resolved_device
 
     def _hardware_for(self, device: str) -> Hardware:
@@ -323,11 +277,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
 
     @property
     def resolved_device(self) -> Device:
-        """What the runs of suites train on that do not say it.
-
-        Raises:
-            ValueError: it is undecided; `reperf.machine.resolve` asks the hardware.
-        """
+        """The report's own device; ValueError while it is auto, see reperf.machine.resolve."""
         if self.device == "auto":
             raise ValueError("the device is still auto: reperf.machine.resolve decides it")
         return self.device
@@ -349,6 +299,11 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
         """The CPUs that a run asks the cluster for, for each of its devices."""
         configured = self.cluster.cpus_per_device if self.cluster else 1
         return max(configured, self.threads_per_device, self.loader_threads or 1)
+
+    @property
+    def asked(self) -> list[tuple[Suite, str]]:
+        """Each suite that runs, with each of its topologies."""
+        return [(suite, topology) for suite in self.suites for topology in suite.topologies_of_runs]
 
     def topologies_of(self, suite: Suite) -> tuple[str, ...]:
         """The topologies on which a suite's runs are made: those that there is room for."""
@@ -378,8 +333,7 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
     def run_of_each_entry(self, *, own_builds: bool = True) -> Iterator[Run]:
         """The first run of each entry that can train: all runs of an entry have the same build.
 
-        Args:
-            own_builds: whether entries that name their build count.
+        Entries that name their build are left out unless `own_builds`.
         """
         for suite in self.suites:
             for topology, entry in product(self.topologies_of(suite)[:1], suite.entries):
@@ -526,23 +480,12 @@ class Report(Measured, json_schema_extra={"examples": _REPORTS}):
 
 
 def load_report(config: Mapping[str, Any], name: str = "configuration") -> Report:
-    """Check a configuration that YAML gave.
-
-    Args:
-        name: the file's, for the message.
-
-    Raises:
-        ReperfError: one line with the key, the value and what is allowed.
-    """
+    """A checked configuration; a ReperfError names its file, the key, and what is allowed."""
     return checked(Report, config, name)
 
 
 def _check_fit(suite: Suite, data: Data) -> None:
-    """Refuse a shape that is not the set's that a suite reads, and too small a batch.
-
-    Raises:
-        ValueError: names the key, and what is allowed.
-    """
+    """Refuse a shape that is not the set's that a suite reads, and too small a batch."""
     of_kind = data.of_kind
     for key, value in of_kind.decided_shape().items():
         if suite.shape.get(key, value) != value:

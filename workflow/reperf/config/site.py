@@ -17,6 +17,7 @@ from reperf.config.words import (
     Text,
     Topology,
     Whole,
+    with_examples,
 )
 from reperf.systems import BuildKind, LockName, Precision
 from reperf.validation import Model
@@ -38,41 +39,11 @@ def _absolute(path: Path) -> Path:
 
 
 def gpus_option(gres: str | None, count: int) -> str:
-    """The option of Slurm's commands that asks for GPUs on each node.
-
-    Args:
-        gres: what Slurm calls a GPU; None: any of them.
-        count: of one node.
-    """
+    """The option of Slurm's commands that asks for GPUs on each node, of any kind or of one."""
     return f"--gres={gres}:{count}" if gres else f"--gpus-per-node={count}"
 
 
-_CLUSTERS = [
-    {
-        "nodes": 4,
-        "devices_per_node": 8,
-        "partition": "gpu",
-        "account": "benchmarks",
-        "exclusive": False,
-        "cpus_per_device": 12,
-        "memory_mb": 512_000,
-        "spare_minutes": 10,
-        "gres": "gpu:h100",
-        "options": ["--qos=high", "--exclude=node7"],
-        "before": ["ulimit -l unlimited", "module load nccl"],
-        "stage": "/scratch",
-        "variables": {"NCCL_SOCKET_IFNAME": "ib0"},
-    },
-    {
-        "hosts": ["gpu1", "gpu2"],
-        "devices_per_node": 8,
-        "remote": "ssh -p 2222",
-    },
-    {"hostfile": "hosts.txt", "devices_per_node": 8},
-]
-
-
-class Cluster(Model, json_schema_extra={"examples": _CLUSTERS}):
+class Cluster(Model, json_schema_extra=with_examples):
     """The cluster that runs the report: Slurm's, or hosts; left out: this machine runs it."""
 
     nodes: Number = Field(
@@ -137,8 +108,7 @@ class Cluster(Model, json_schema_extra={"examples": _CLUSTERS}):
         "place",
     )
     variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], Text] = Field(
-        {},
-        description="environment variables of every launch, such as NCCL_SOCKET_IFNAME",
+        {}, description="environment variables of every launch, such as NCCL_SOCKET_IFNAME"
     )
 
     @model_validator(mode="before")
@@ -165,7 +135,10 @@ class Cluster(Model, json_schema_extra={"examples": _CLUSTERS}):
             raise ValueError(f"hosts: {twice[0]} appears twice; allowed: each host once")
         of_slurm = {"partition", "account", "memory_mb", "options", "spare_minutes"}
         of_slurm |= {"gres", "before", "stage"}
-        if given := sorted(of_slurm & self.model_fields_set - _left_out(self)):
+        # A report that was written whole gives defaults, too.
+        fields = type(self).model_fields.items()
+        left_out = {name for name, field in fields if getattr(self, name) == field.default}
+        if given := sorted(of_slurm & self.model_fields_set - left_out):
             raise ValueError(f"{given[0]}: Slurm's, but these are hosts; allowed: none")
         return self
 
@@ -185,12 +158,6 @@ class Cluster(Model, json_schema_extra={"examples": _CLUSTERS}):
     def reached(self) -> dict[str, Any]:
         """The remote command and the hosts' names; empty for Slurm, which knows both."""
         return {"remote": self.remote, "hosts": self.hosts} if self.hosts else {}
-
-
-def _left_out(cluster: Cluster) -> set[str]:
-    """The keys with their defaults: a report that was written whole gives all of them."""
-    fields = type(cluster).model_fields.items()
-    return {name for name, field in fields if getattr(cluster, name) == field.default}
 
 
 def hosts_in(file: str) -> tuple[str, ...]:
@@ -220,12 +187,7 @@ def hosts_in(file: str) -> tuple[str, ...]:
     return hosts
 
 
-_ENGINES = [
-    {"engine": "apptainer", "options": ["--nvccli"]},
-]
-
-
-class Engine(Model, json_schema_extra={"examples": _ENGINES}):
+class Engine(Model, json_schema_extra=with_examples):
     """What runs container images."""
 
     engine: EngineName | None = Field(
@@ -248,14 +210,7 @@ class Container(Model):
         return " ".join((self.image, "in", self.engine, *self.options))
 
 
-_ENVIRONMENTS = [
-    {"python": "/sw/pytorch-2.9"},
-    {"modules": ["cuda/12.8", "pytorch/2.9"]},
-    {"before": "source /opt/site/env.sh"},
-]
-
-
-class SiteEnvironment(Model, json_schema_extra={"examples": _ENVIRONMENTS}):
+class SiteEnvironment(Model, json_schema_extra=with_examples):
     """An existing environment, with a system's framework in it."""
 
     python: PlainPath | None = Field(

@@ -33,17 +33,11 @@ from reperf.config.words import (
     Workload,
     distinct,
     topology_shape,
+    with_examples,
 )
 from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
 from reperf.suggestions import did_you_mean
-from reperf.systems import (
-    BuildKind,
-    Device,
-    Input,
-    Precision,
-    load_systems,
-    load_workloads,
-)
+from reperf.systems import BuildKind, Device, Input, Precision, load_systems, load_workloads
 from reperf.validation import Model
 from reperf.values import Name, Number, PlainPath
 
@@ -51,12 +45,7 @@ FEWEST_LINES = 50
 """Lines that trainers which keep their own time print in a window: one for each 2 % of it."""
 
 
-_WINDOWS = [
-    {"warmup": 50, "measured": 200},
-]
-
-
-class Window(Model, json_schema_extra={"examples": _WINDOWS}):
+class Window(Model, json_schema_extra=with_examples):
     """The measured iterations."""
 
     warmup: Number = Field(20, ge=0, le=MOST_ITERATIONS, description="iterations before the window")
@@ -76,23 +65,14 @@ class Window(Model, json_schema_extra={"examples": _WINDOWS}):
         """The iterations between two log lines of trainers that keep their own time.
 
         Their windows begin and end with printed iterations, and should overlap as far as possible:
-        each window should have FEWEST_LINES.
-
-        Args:
-            print_every: iterations between two log lines, as asked for.
-
-        Returns:
-            `print_every`, or its largest divisor that prints so often; 1 if none does.
+        each has FEWEST_LINES. So this is `print_every`, or its largest divisor that prints so
+        often; or 1.
         """
         most = min(print_every, max(1, self.measured // FEWEST_LINES))
         return next(every for every in range(most, 0, -1) if print_every % every == 0)
 
     def check(self, iterations: int, print_every: int) -> None:
-        """Refuse a window whose ends a run does not print.
-
-        Raises:
-            ValueError: the window ends after the last iteration, or one of its ends is not printed.
-        """
+        """Refuse, by a ValueError, a window whose ends a run does not print."""
         if self.last > iterations:
             raise ValueError(
                 f"window: ends at iteration {self.last}, after the last of "
@@ -139,23 +119,7 @@ Variants = Annotated[
 Accumulation = Annotated[Number, Field(ge=1, le=MOST_ACCUMULATED)]
 
 
-_ENTRIES = [
-    {
-        "system": "pytorch",
-        "variants": ["compile", "no-clip"],
-        "batch_size": 64,
-        "accumulation": 4,
-        "build": "image",
-    },
-    {"system": "pytorch", "lock": "envs/torch-2.12.txt", "label": "2.12"},
-    {"system": "pytorch", "image": "images/nightly.sif", "label": "nightly"},
-    {"system": "pytorch", "environment": "/sw/pytorch-2.9", "label": "site"},
-    {"system": "pipedream", "parallel": {"pipeline": [3, 1]}},
-    {"system": "paddle-fleet", "servers": {"per_node": 2}},
-]
-
-
-class Entry(Model, json_schema_extra={"examples": _ENTRIES}):
+class Entry(Model, json_schema_extra=with_examples):
     """One system in a suite, and what it does differently there."""
 
     system: SystemId = Field(description="folder name under workflow/systems/")
@@ -252,10 +216,7 @@ def shown_variant(
 ) -> str | None:
     """What an entry does differently, in paths and tables, such as "compile+accumulation-4".
 
-    Args:
-        variant: all of its variants in one name.
-        accumulation: how many batches an iteration is; 1 is nothing different.
-        label: the name of its build.
+    It begins with the label of its build; an accumulation of 1 batch is nothing different.
     """
     several = f"accumulation-{accumulation}" if accumulation and accumulation > 1 else None
     return "+".join(filter(None, (label, variant, several))) or None
@@ -285,20 +246,7 @@ def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [systems] if isinstance(systems, str) else systems
 
 
-_LOG_SOURCES = [
-    {
-        "path": "logs/theirs.zip",
-        "system": "oneflow",
-        "variant": "graph",
-        "topology": "4n8g",
-        "format": "mllog",
-        "method": "window",
-        "window": {"warmup": 20, "measured": 100},
-    },
-]
-
-
-class LogSource(Model, json_schema_extra={"examples": _LOG_SOURCES}):
+class LogSource(Model, json_schema_extra=with_examples):
     """Logs that exist already, whoever made them."""
 
     path: Annotated[PlainPath, AfterValidator(_ends_with_a_name)] = Field(
@@ -333,40 +281,7 @@ def _listed(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
     return [sources] if isinstance(sources, str | Mapping) else sources
 
 
-_SUITES = [
-    {
-        "name": "bert-base-bf16",
-        "workload": "bert-base",
-        "precision": "bf16",
-        "batch_size": "largest",
-        "batch_multiple": 16,
-        "accumulation": 4,
-        "systems": ["pytorch", {"system": "jax", "variants": "no-clip"}],
-        "from": ["logs/theirs.zip"],
-        "input": "records",
-        "data": "wikipedia",
-        "shape": {"sequence_length": 512},
-        "unit": "tokens",
-        "baseline": "1n8g",
-        "topologies": ["1n8g", "4n8g"],
-        "repeats": 5,
-        "iterations": 250,
-        "window": {"warmup": 50, "measured": 200},
-        "print_every": 10,
-        "time_limit": 600,
-    },
-    {
-        "name": "resnet50-fp32-on-cpus",
-        "workload": "resnet50",
-        "precision": "fp32",
-        "batch_size": 8,
-        "systems": ["pytorch"],
-        "device": "cpu",
-    },
-]
-
-
-class Suite(Measured, json_schema_extra={"examples": _SUITES}):
+class Suite(Measured, json_schema_extra=with_examples):
     """One table and one pair of plots of the report."""
 
     name: Name = Field(description="folder name under results/suites/, and the figures' name")
@@ -378,11 +293,7 @@ class Suite(Measured, json_schema_extra={"examples": _SUITES}):
         tuple[SourceOrPath, ...],
         BeforeValidator(_listed, json_schema_input_type=str | LogSource | list[str | LogSource]),
         AfterValidator(distinct),
-    ] = Field(
-        (),
-        alias="from",
-        description="logs to measure instead of runs, or beside them",
-    )
+    ] = Field((), alias="from", description="logs to measure instead of runs, or beside them")
     batch_size: BatchSize | None = Field(
         None,
         description="samples per device and iteration; `largest`: as many as train, see "

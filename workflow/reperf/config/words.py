@@ -1,6 +1,8 @@
 """What values of a report may be: topologies, batch sizes, workloads, systems, and their limits."""
 
 from collections import Counter
+from functools import cache
+from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -8,6 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from reperf.suggestions import did_you_mean
 from reperf.systems import load_systems, load_workloads
 from reperf.values import LONGEST_NAME, TOPOLOGY, one_line
+from reperf.yaml_files import read_yaml_file
 
 Named = TypeVar("Named", bound=Any)
 
@@ -37,11 +40,7 @@ def _number_or_largest(size: Any) -> Any:  # noqa: ANN401 - raw YAML
 
 
 def distinct(items: tuple[Named, ...]) -> tuple[Named, ...]:
-    """Return the items if no word, `id` or name appears twice.
-
-    Raises:
-        ValueError: names the first that does.
-    """
+    """The items; ValueError where a word, `id` or name appears twice."""
     names = (str(getattr(item, "id", None) or getattr(item, "name", item)) for item in items)
     for name, times in Counter(names).items():
         if times > 1:
@@ -61,6 +60,16 @@ Topologies = Annotated[tuple[Topology, ...], Field(min_length=1), AfterValidator
 _WORKLOADS, _SYSTEMS = tuple(load_workloads()), tuple(load_systems())
 Workload = Literal[_WORKLOADS]  # type: ignore[valid-type]  # their files say it
 SystemId = Literal[_SYSTEMS]  # type: ignore[valid-type]  # their folders say it
+
+
+@cache
+def _examples() -> dict[str, list[Any]]:
+    return read_yaml_file(Path(__file__).with_name("examples.yaml"))
+
+
+def with_examples(schema: dict[str, Any], model: type[Any]) -> None:
+    """Add its examples to the JSON Schema of a model."""
+    schema["examples"] = _examples()[model.__name__]
 
 
 def topology_shape(topology: str) -> tuple[int, int]:

@@ -61,8 +61,7 @@ class Vocabulary:
     def arrays(self, documents: Sequence[tuple[str, bool]]) -> "list[npt.NDArray[np.integer]]":
         """The ids of each document, [its tokens], of the type `type`.
 
-        Args:
-            documents: the text of each, and whether the id that ends a document follows it.
+        After some documents, as their flags say, follows the id that ends a document.
         """
         import numpy as np  # noqa: PLC0415
 

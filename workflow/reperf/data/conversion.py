@@ -124,7 +124,10 @@ class Conversion(Generic[Item]):
             self.format.finish(folder, parts)
             content: dict[str, Any] = {"manifest_version": 1, "format": format_name}
             content |= {**kind.described(), **self.fields}
-            content |= {name: _total([of_part[name] for of_part in counts]) for name in counts[0]}
+            for name in counts[0]:  # the sum of numbers, or all names in order
+                every: list[Any] = [of_part[name] for of_part in counts]
+                is_number = isinstance(every[0], int)
+                content[name] = sum(every) if is_number else sorted(chain.from_iterable(every))
             content["bytes"] = sum(part.bytes for part in parts)
             content["parts"] = [part.model_dump() for part in parts]
             with whole_file(folder / MANIFEST) as stream:
@@ -151,11 +154,6 @@ class Conversion(Generic[Item]):
             records = create(self.format.suffix, "wb")
             sidecars = [create(suffix, "w") for suffix in self.format.sidecars]
             yield PartWriter(self.format, records, sidecars)
-
-
-def _total(counts: Sequence[Any]) -> int | list[str]:
-    """The sum of all parts' numbers, or all their names in order."""
-    return sum(counts) if isinstance(counts[0], int) else sorted(chain.from_iterable(counts))
 
 
 def _clear(folder: Path) -> None:

@@ -91,11 +91,7 @@ class Kind(Model):
         return self.user_input or Path("data", self.name, self.embedded)
 
     def check_keys(self) -> None:
-        """Refuse values that do not go together.
-
-        Raises:
-            ValueError: names the key, and what is allowed.
-        """
+        """Refuse values that do not go together, by a ValueError."""
 
     def decided_shape(self) -> dict[str, int]:
         """What a set decides of the shape of a workload that trains on it."""
@@ -114,11 +110,7 @@ class Kind(Model):
         return None
 
     def check(self) -> None:
-        """Refuse a user's input that, at a glance, cannot be converted.
-
-        Raises:
-            ReperfError: names the file or folder, and what is allowed.
-        """
+        """Refuse a user's input that, at a glance, cannot be converted."""
         if self.user_input and not os.path.lexists(self.user_input):
             raise ReperfError(f"{self.user_input}: no such file or folder; allowed: {self.real}")
 
@@ -135,11 +127,7 @@ class Kind(Model):
         return {"settings": {key: values[key] for key in (*self.own_keys(), "parts", "seed")}}
 
     def embed(self) -> None:
-        """Make the embedded set, in place of an earlier set.
-
-        Raises:
-            ReperfError: a file cannot be written.
-        """
+        """Make the embedded set, in place of an earlier set."""
         import_module(self.converter()).make(self.source)
 
     def convert(self, folder: Path, format_name: str, workers: int) -> "Manifest":
@@ -147,9 +135,6 @@ class Kind(Model):
 
         The bytes depend on the input and the settings, not on the number of workers. What an
         earlier conversion left in the folder is removed.
-
-        Raises:
-            ReperfError: the input is refused, or a file cannot be written.
         """
         self.check()
         converter = import_module(self.converter())
@@ -204,9 +189,5 @@ class Manifest(Model, extra="allow"):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Read a manifest.
-
-        Raises:
-            pydantic.ValidationError: the file is not a manifest.
-        """
+        """Read a manifest; pydantic.ValidationError: the file is none."""
         return cls.model_validate_json(Path(path).read_bytes())

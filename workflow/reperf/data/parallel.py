@@ -24,15 +24,9 @@ _given: list[Callable[[int], Any]] = []
 def run_parts(work: Callable[[int], Result], parts: int, workers: int, title: str) -> list[Result]:
     """Do the work for every part, numbered from 0; the results are in the parts' order.
 
-    Standard error says how far the work is, every ten seconds and at the end. When one part fails,
-    when the call is interrupted or when this process is killed, the workers end at once, wherever
-    they are.
-
-    Args:
-        title: what is done, for standard error.
-
-    Raises:
-        ReperfError: a worker was killed. What a worker raises is raised here.
+    Standard error says how far the work of this title is, every ten seconds and at the end. When
+    one part fails, when the call is interrupted or when this process is killed, the workers end at
+    once, wherever they are. What a worker raises is raised here.
     """
     # Forked, not spawned: the script of a Snakemake rule cannot be imported by a new process.
     context = multiprocessing.get_context("fork")
@@ -51,15 +45,13 @@ def run_parts(work: Callable[[int], Result], parts: int, workers: int, title: st
                 if 0 < done < parts and now - last >= SECONDS_BETWEEN_LINES:
                     last = now
                     left = f"about {(now - begin) * len(pending) / done:.0f} s left"
-                    _say(f"{title}: {done} of {parts} parts, {left}")
+                    print(f"{title}: {done} of {parts} parts, {left}", file=sys.stderr, flush=True)
         except BrokenProcessPool:
             raise ReperfError("a worker process was killed; memory may have run out") from None
-    _say(f"{title}: {parts} parts in {time.monotonic() - begin:.1f} s")
+    print(
+        f"{title}: {parts} parts in {time.monotonic() - begin:.1f} s", file=sys.stderr, flush=True
+    )
     return [future.result() for future in futures]
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
 
 
 def _begin(work: Callable[[int], Any], wanted: Connection, held: Connection) -> None:

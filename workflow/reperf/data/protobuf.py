@@ -45,8 +45,7 @@ def bytes_entry(key: bytes, content: bytes) -> bytes:
 def entry_head(key: bytes, kind: int, size: int) -> bytes:
     """What precedes the `size` bytes that end a map's entry: one value, or a packed list.
 
-    Args:
-        kind: the list's field number in Feature.
+    The list's field number in Feature is its kind.
     """
     value = field_head(1, size)
     one_list = field_head(kind, len(value) + size) + value
@@ -56,10 +55,6 @@ def entry_head(key: bytes, kind: int, size: int) -> bytes:
 
 @remembered
 def integer_entry(key: bytes, kind: int, number: int) -> bytes:
-    """A map's entry that holds a packed list of one integer, 0 or more.
-
-    Args:
-        kind: the list's field number in Feature.
-    """
+    """A map's entry that holds a packed list, of a kind, of one integer, 0 or more."""
     content = varint(number)
     return entry_head(key, kind, len(content)) + content

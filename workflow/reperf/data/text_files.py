@@ -58,11 +58,7 @@ class TextFiles:
             raise _not_utf8(self.paths[0], 0, error, layout) from None
 
     def between(self, begin: int, end: int) -> Iterator[tuple[int, str]]:
-        """The text from one place to another: the number of each file, and what lies in it.
-
-        Raises:
-            ReperfError: a file cannot be read, has become shorter, or is not UTF-8.
-        """
+        """The text from one place to another: the number of each file, and what lies in it."""
         number = bisect_right(self.starts, begin) - 1
         while begin < end:
             until = min(end, self.starts[number + 1])
@@ -88,20 +84,13 @@ class Pieces(TextFiles):
         return range(part * self._share, (part + 1) * self._share)
 
     def edges(self, number: int) -> tuple[int, int]:
-        """Where a piece begins and ends, in the whole text: at the first line from there on.
-
-        Raises:
-            ReperfError: a file cannot be read, or a line is too long.
-        """
+        """Where a piece begins and ends, in the whole text: at the first line from there on."""
         return self._edge(number), self._edge(number + 1)
 
     def documents(self, number: int) -> list[tuple[str, bool]]:
         """The documents of a piece, or what lies of them in it, and whether each ends there.
 
         A document ends at a line END or with its file.
-
-        Raises:
-            ReperfError: as `between` and `edges`.
         """
         begin, end = self.edges(number)
         documents = []
@@ -147,11 +136,7 @@ def blocks_of_lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def read_piece(path: Path, offset: int, size: int, layout: str) -> str:
     """The text of so many bytes of a file, without the mark that it may begin with.
 
-    Args:
-        layout: what the file should hold, for the refusal.
-
-    Raises:
-        ReperfError: it cannot be read, is shorter, or is not UTF-8.
+    Refused if it is shorter, or not UTF-8; `layout` is what the file should hold.
     """
     with reading(path), path.open("rb") as stream:
         stream.seek(offset)
@@ -171,11 +156,7 @@ def _not_utf8(path: Path, offset: int, error: UnicodeDecodeError, layout: str) -
 
 
 def _files_of(text: Path, layout: str) -> list[Path]:
-    """The files of a text, in the order of their paths, without hidden ones.
-
-    Raises:
-        ReperfError: the text has no files, or something else than files.
-    """
+    """The files of a text, in the order of their paths, without hidden ones."""
     files = [] if text.is_dir() else [text]
 
     def refuse(error: OSError) -> None:

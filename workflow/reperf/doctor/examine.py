@@ -41,10 +41,8 @@ def examine(
     """Ask all nodes at the same time, try each system on them, and judge what they report.
 
     Args:
-        nodes: where the report runs.
         report: with its device decided.
-        profile: its name, for the reader.
-        configfile: the report's files, for the reader.
+        profile, configfile: the names of the profile and of the report's files, for the reader.
         tell: takes a line for whoever waits: what begins.
     """
     runs: dict[str, Run] = {}
@@ -108,12 +106,7 @@ def _ask_all(
 
 
 def _ask(start: Sequence[str], request: Request) -> NodeReport:
-    """Run the probe on one node.
-
-    Args:
-        start: the command that runs a program there.
-        request: what the probe is asked.
-    """
+    """Run the probe on the node where a command starts programs."""
     with _started(start, "reperf.doctor.probe", request.model_dump_json()) as process:
         assert process.stdout
         clock, arrived = process.stdout.readline(), time.time()

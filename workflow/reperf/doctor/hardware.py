@@ -65,11 +65,7 @@ _HARMFUL_REASONS = {
 
 
 def readings(root: Path = Path("/")) -> dict[str, Verdict]:
-    """How a node is set, and who else uses it: check -> verdict, without what is unknown.
-
-    Args:
-        root: the folder that holds sys/ and proc/.
-    """
+    """How a node is set, and who else uses it: check -> verdict, without what is unknown."""
     frequencies = sorted(root.glob("sys/devices/system/cpu/cpu[0-9]*/cpufreq"))
     governors = ", ".join(dict.fromkeys(_word(cpu / "scaling_governor") for cpu in frequencies))
     kilohertz = [
@@ -117,11 +113,7 @@ def _room(free: int, needed: int) -> Reading:
 
 
 def settings(root: Path = Path("/")) -> dict[str, str]:
-    """The kernel's settings that decide how fast programs run.
-
-    Args:
-        root: the folder that holds sys/ and proc/.
-    """
+    """The kernel's settings that decide how fast programs run."""
     values = {name: _word(root / path) for name, path in _SETTINGS.items()}
     return {name: value for name, value in values.items() if value}
 

@@ -9,15 +9,14 @@ the work folder, which may be just what the node lacks.
 import os
 import sys
 import time
-from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
 from pydantic import Field
 
-from reperf.builds import Build, SiteBuild, build_of, why_build
-from reperf.builds.build import read_built_in, why_not_as_found
+from reperf.builds import SiteBuild, build_of, why_build
+from reperf.builds.build import Built, why_not_as_found
 from reperf.builds.engines import start_in
 from reperf.builds.fitness import why_unfit
 from reperf.builds.inside import BuildPython
@@ -94,7 +93,7 @@ def _environment(request: Request, run: Run) -> EnvironmentState:
         if not made_in.exists():
             return EnvironmentState(trouble=f"{made_in.absolute()}: not there")
         if isinstance(build, SiteBuild):
-            why = why_not_as_found(read_built_in(made_in), build.listed)
+            why = why_not_as_found(Built.read(made_in), build.listed)
         else:
             why = why_build(build)
         if why:
@@ -105,12 +104,11 @@ def _environment(request: Request, run: Run) -> EnvironmentState:
         start = start_in(
             build, [str(build.python)], folder=Path.cwd(), variables=variables, gpus=visible
         )
-        python = BuildPython(
-            [word.replace("{node_rank}", "0") for word in start.command],
-            str(build.folder),
-            _variables(build, start.variables),
-            START_SECONDS,
-        )
+        outside = {**os.environ, **start.variables}
+        if isinstance(build, SiteBuild):
+            outside = variables_outside(build.environment, os.environ, start.variables)
+        words = [word.replace("{node_rank}", "0") for word in start.command]
+        python = BuildPython(words, str(build.folder), outside, START_SECONDS)
         contents = python.contents(system.framework)
         if contents.lacks_driver:
             return EnvironmentState(trouble=contents.import_trouble or "")
@@ -126,13 +124,6 @@ def _environment(request: Request, run: Run) -> EnvironmentState:
         compilers=contents.compilers,
         unfit=why_unfit(build, [describe_host()]) if gpus else None,
     )
-
-
-def _variables(build: Build, variables: Mapping[str, str]) -> dict[str, str]:
-    """The environment variables with which a build's Python is started here."""
-    if isinstance(build, SiteBuild):
-        return variables_outside(build.environment, os.environ, variables)
-    return {**os.environ, **variables}
 
 
 if __name__ == "__main__":

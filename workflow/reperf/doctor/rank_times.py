@@ -19,11 +19,7 @@ _RUNS = RUN_FOLDER.format(suite="*", entry="*", topology="*", repeat="*")
 
 
 def findings_of_runs(folder: Path = Path()) -> Iterator[Finding]:
-    """A row for each node on which runs have timed each device by itself.
-
-    Args:
-        folder: the work folder.
-    """
+    """A row for each node on which runs of a work folder have timed each device by itself."""
     rounds: dict[str, list[dict[str, float]]] = defaultdict(list)
     for path in sorted(folder.glob(f"{_RUNS}/{RUN_RECORD}")):
         with suppress(ReperfError, OSError, ValueError, AttributeError):

@@ -37,12 +37,7 @@ class Nodes:
         return []
 
     def on_all(self, nodes: tuple[str, ...], seconds: float) -> list[str]:
-        """The command for a program that may start others on all nodes, as a run's script does.
-
-        Args:
-            nodes: their names.
-            seconds: how long it may take.
-        """
+        """The command for a program that may start others on all nodes, within so many seconds."""
         return []
 
 
@@ -109,12 +104,7 @@ def _out_of_service(state: str, reason: str) -> str:
 
 
 def prepare(profile: str | None, configfiles: Sequence[Path]) -> tuple[Nodes, Report, str]:
-    """Find what a profile runs, and where.
-
-    Args:
-        profile: folder that holds a Snakemake profile, here or in reperf's own folder; None: it
-            runs on this machine.
-        configfiles: instead of those that the profile names.
+    """Find what a profile runs, and where; see `reperf.configfiles.read_profile`.
 
     Returns:
         Where the report runs, the report, and its files as messages name them.

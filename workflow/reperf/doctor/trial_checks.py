@@ -20,7 +20,6 @@ def check_trials(trials: Sequence[Trial], port_rates: Mapping[str, float]) -> It
     """Each system's devices compute what numpy does, and add up with each other.
 
     Args:
-        trials: of each system, on each node and on several together.
         port_rates: node -> gigabits per second of its ports.
     """
     for name, of_system in _grouped(trials, lambda trial: trial.name).items():

@@ -94,11 +94,7 @@ def _means(rates: list[dict[str, float]]) -> dict[str, float]:
 
 
 def _ranks(run: Run, place: Place, log: Path) -> list[dict[str, Any]]:
-    """Start the ranks, and return what each of them printed, in the order of ranks.
-
-    Raises:
-        ReperfError: they failed, took too long, or some of them printed nothing.
-    """
+    """Start the ranks, and return what each of them printed, in the order of ranks."""
     program = [
         os.path.relpath(_PROGRAM),
         f"--backend={_backend_of(run)}",

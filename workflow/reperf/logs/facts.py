@@ -235,11 +235,7 @@ class Facts:
         self._disputed[name] = self._known.pop(name), new
 
     def _divide_tokens(self) -> None:
-        """Derive the samples in a step, or the tokens in a sample, from the tokens in a step.
-
-        Raises:
-            Refused: the tokens are no whole number of samples, or another source says otherwise.
-        """
+        """Derive the samples in a step, or the tokens in a sample, from the tokens in a step."""
         step = self._known.get("step_tokens")
         if step is None:
             return
@@ -291,11 +287,7 @@ class Facts:
         self._put(name, Known(prod(factor.value for factor in all_known), tellers))
 
     def _by_devices(self) -> Known | None:
-        """How many replicas devices hold: each has one, unless several share each layer.
-
-        Raises:
-            Refused: these are no whole number of groups.
-        """
+        """How many replicas devices hold: each has one, unless several share each layer."""
         world, tensor = self._known.get("world_size"), self._known.get("tensor")
         if world is None or tensor is None:
             return world

@@ -256,7 +256,6 @@ def read_groups(
     """Make a record from the named groups of a match.
 
     Args:
-        log_format: the log's format.
         match: of a line.
         rank: from the labels of the line.
         covered: gives, for a match and its rank, how many iterations the line covers, and by what

@@ -197,7 +197,6 @@ class LoggedRun:
         Args:
             record: the record after the newest.
             text: what stands between the two.
-            log_format: the log's format.
         """
         first, before = self.records[0], self.newest
         assert before
@@ -247,8 +246,6 @@ def training_runs(log: LogFile, log_format: Format, last: float) -> Iterator[Log
     """The training runs that a log holds, one after the other, each of one rank.
 
     Args:
-        log: the log.
-        log_format: its format.
         last: records after this iteration are not needed.
     """
     run: LoggedRun | None = None

@@ -50,8 +50,6 @@ def scan(
     """The records of a log, in order.
 
     Args:
-        log: the log.
-        log_format: its format.
         last: says, whenever it is asked, after which iteration records matter only as signs of
             another run.
         all_ranks: give the records of all labelled ranks, not only those of the lowest so far.
@@ -90,7 +88,6 @@ def _only_goes_on(
 
     Args:
         chunk: whole lines.
-        log_format: the log's format.
         read: the format's reader for this log.
         last: the iteration after which records matter only as signs of another run.
         stride: the widest step so far.
@@ -130,7 +127,6 @@ def find_records(
 
     Args:
         text: whole lines.
-        log_format: the log's format.
         read: the format's reader for this log.
         start: offset from which to look.
         lowest: labelled ranks above this one are skipped.

@@ -105,11 +105,7 @@ def _files(members: Iterator[_Member], most: int) -> list[ArchivedFile]:
     """The files of an archive by its directory, if their names, number and sizes are sound.
 
     Args:
-        members: of the archive.
-        most: bytes that they may hold.
-
-    Raises:
-        ReperfError: one line with the first fault.
+        most: bytes that the members may hold.
     """
     files, total = [], 0
     for count, (name, size, stream) in enumerate(members, 1):

@@ -56,11 +56,7 @@ def _rank_of(line: bytes) -> int:
 def runs_of_ranks(
     logs: Mapping[int, LogFile], log_format: Format, world_size: int
 ) -> list[LoggedRun]:
-    """What each rank has logged, in their order.
-
-    Raises:
-        Refused: the lines of a rank are missing, of one that the run has not, or of two runs.
-    """
+    """What each rank has logged, in their order; refused if one has none, or has two runs."""
     if odd := sorted(set(range(world_size)) ^ logs.keys()):
         what = "a line" if odd[0] in logs else "no line"
         raise Refused(

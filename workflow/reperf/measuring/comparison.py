@@ -141,10 +141,9 @@ class Comparison:
 
 
 def compare_tables(base: pd.DataFrame, new: pd.DataFrame, threshold: float) -> Comparison:
-    """Compare the cells of two tables.
+    """Compare the cells of two tables of measurements, whose throughputs are positive.
 
     Args:
-        base, new: as read_measurements gives them; a throughput is positive.
         threshold: the smallest change that matters, as a share: 0.01 is 1 %.
     """
     before, after = cells_of(base), cells_of(new)

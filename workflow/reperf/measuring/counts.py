@@ -67,22 +67,14 @@ def further_count(asked: str | None, workload: str | None, log_unit: str | None)
 
 
 def counted_between(records: Sequence[Record], ends: tuple[int, int]) -> dict[str, float]:
-    """How much more a log counts at the window's second end than at its first, by name.
-
-    Returns:
-        Samples, tokens, SKIPPED, WAITED, ...: only what the lines at both ends count.
-    """
+    """How much more the lines at a window's ends count at the second than at the first, by name."""
     known = {one.iteration: dict(one.counts) for one in records if one.iteration in ends}
     start, stop = (known.get(end, {}) for end in ends)
     return {name: stop[name] - start[name] for name in start if name in stop}
 
 
 def check_counts(counted: Mapping[str, float], samples: int) -> None:
-    """Check that a log counts as many samples as its batches hold, and skips no step.
-
-    Raises:
-        Refused: it does not. A skipped step took its time, too.
-    """
+    """Refuse a log that counts other samples than its batches hold, or that skips steps."""
     if (others := counted.get(ANY, samples)) != samples:
         raise Refused(
             "counts", f"the log counts {others} samples in the window, its batches make {samples}"
@@ -96,10 +88,9 @@ def check_counts(counted: Mapping[str, float], samples: int) -> None:
 def check_seen(
     records: Sequence[Record], ends: tuple[int, int], samples: int, facts: Facts
 ) -> None:
-    """Check that the tokens that a log's lines count, in few digits, are those of its samples.
+    """Refuse lines whose tokens, counted in few digits, are not those of the samples.
 
-    Raises:
-        Refused: they are not, by more than SHARE of them and the rounding of both ends.
+    They may be off by SHARE of them and the rounding of both ends.
     """
     known = {one.iteration: dict(one.counts).get(SEEN) for one in records if one.iteration in ends}
     start, stop = (known.get(end) for end in ends)
@@ -120,10 +111,8 @@ def check_seen(
 def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Facts) -> float:
     """What the log counts in the window under a name, such as tokens.
 
-    Tokens that it does not count follow from its samples, if it says how many each holds.
-
-    Raises:
-        Refused: it does not count that, or its count does not grow.
+    Tokens that it does not count follow from its samples, if it says how many each holds. Refused
+    if it does not count that, or its count does not grow.
     """
     if count not in counted:
         if count == "tokens" and (tokens := facts.get("sample_tokens")):
@@ -144,10 +133,7 @@ def growing(counted: Mapping[str, float]) -> dict[str, float]:
 
 
 def waited_share(counted: Mapping[str, float], seconds: float) -> float | None:
-    """The share of a window's seconds for which training waited for its data.
-
-    Returns:
-        None if the log does not say it at both ends, or says what cannot be.
+    """The share of a window's seconds for which training waited for its data; None if unknown.
 
     Examples:
         >>> waited_share({WAITED: 2.0}, 16.0)

@@ -20,15 +20,11 @@ class DuplicateFinder:
         self._spans: dict[object, list[tuple[frozenset[str], Span, str]]] = defaultdict(list)
 
     def reason(self, log: str, cell: object, result: RunResult) -> str:
-        """Count a run that was measured.
+        """Count a run that was measured; or say why it does not count, as which log's copy.
 
         Args:
             log: the name of its log, for others that turn out to be the same run.
             cell: what only repeats have in common.
-            result: what was measured.
-
-        Returns:
-            Why it does not count, with the log that it repeats; empty if it does.
         """
         marks = list(_marks(result))
         for mark in marks:

@@ -61,7 +61,6 @@ def own_run(
 
     Args:
         run: as the configuration plans it.
-        method: how to measure.
         plan: the digest of its plan; None: of any plan.
         log: its log, if that is not in the run's folder.
     """
@@ -122,12 +121,7 @@ def _units(path: Path) -> list[_Unit]:
 
 
 def _class_inside(path: PurePath, exists: Callable[[PurePath], bool]) -> FileClass:
-    """What the name of a file in a folder or an archive says.
-
-    Args:
-        path: the file, from the folder on.
-        exists: whether another file is there.
-    """
+    """What the name of a file says, from a folder or an archive on in which others may exist."""
     tries = path.parent.parent
     if tries.name == TRIES and exists(tries.parent / RUN_RECORD):
         return "other"  # the last try lies beside the record
@@ -194,11 +188,7 @@ def _in_planned_window(request: MeasureRequest, plan: bytes | None) -> MeasureRe
 def _of_archived(
     path: Path, files: list[ArchivedFile], request: MeasureRequest
 ) -> list[list[RunResult]]:
-    """What an archive's files give, in the natural order of their names.
-
-    Raises:
-        ReperfError: the archive seems to be one of ours and is not, or a record is damaged.
-    """
+    """What an archive's files give, in the natural order of their names."""
     inside = {file.name: file for file in files}
     recorded = {} if request.method.window else _recorded(inside)
     classes = (
@@ -233,11 +223,7 @@ def _of_archived(
 
 
 def _recorded(files: Mapping[str, ArchivedFile]) -> _Recorded:
-    """How an archive was measured, if it is one of ours; nothing else of its report is read.
-
-    Raises:
-        ReperfError: it seems to be one of ours, but its configuration is none.
-    """
+    """How an archive was measured, if it is one of ours; nothing else of its report is read."""
     if not {CONFIG, CELLS, MANIFEST} <= files.keys():
         return {}
     recorded: dict[str, tuple[Window, str | None]] = {}
@@ -270,9 +256,6 @@ def _of_file(
 
     Args:
         kind: what its name says.
-        name: of the file.
-        stream: its bytes.
-        request: what is asked of it.
         record: the content of the run.json beside it; None if there is none.
     """
     try:
@@ -355,11 +338,7 @@ def facts_of_run(run: Run) -> list[Fact]:
 
 
 def _checked_record(name: str, content: bytes | None, request: MeasureRequest) -> RunRecord | None:
-    """The run record beside a log, if the file there is one of ours.
-
-    Raises:
-        ReperfError: it claims to be one, but is not; or it belongs to another run than planned.
-    """
+    """The run record beside a log, if the file there is one of ours."""
     planned, record_name = request.planned, _record_beside(name)
     claims = (
         content is not None and b'"record_version"' in content and len(content) <= LARGEST_RECORD

@@ -54,12 +54,9 @@ class Interval(NamedTuple):
 def step_times(records: Sequence[Record], log_format: Format) -> str:
     """How long the iterations of a run took, for those who look for warm-up, outliers and drift.
 
-    Args:
-        records: of one rank; those of the first epoch count.
-
     Returns:
-        `iteration:ms` with spaces between: the mean milliseconds of the iterations up to this one
-        since the one before it; "" if the log gives no times.
+        `iteration:ms` with spaces between, of the first epoch: the mean milliseconds of the
+        iterations up to this one since the one before it; "" if the log gives no times.
     """
     try:
         steps = intervals(first_prints(records, log_format)[0], log_format)
@@ -184,11 +181,8 @@ def _between(before: Record, after: Record, log_format: Format, stride: int) -> 
 def _by_second_clock(before: Record, after: Record, stride: int) -> float | None:
     """The seconds between two records with time stamps, by the log's second clock.
 
-    Args:
-        before: the first record.
-        after: the second one.
-        stride: over how many iterations a printed mean is taken; where more lie between, a line is
-            lost. 0: no mean is printed.
+    A printed mean is taken over `stride` iterations; where more lie between, a line is lost. 0: no
+    mean is printed.
     """
     if before.stamp is not None and after.stamp is not None:
         return after.stamp - before.stamp
@@ -234,9 +228,7 @@ def tick_of(records: Sequence[Record], inside: Sequence[Interval]) -> float:
 def times_as_fast(inside: Sequence[Interval], steps: Sequence[Interval]) -> float:
     """How many times as fast a window is as the run from its start on, evaluations left out.
 
-    Args:
-        inside: the intervals of the window.
-        steps: those of the whole run; how long evaluations took may be unknown.
+    How long evaluations of the run took may be unknown.
     """
     # What follows an evaluation waits for no work that was queued before it: a window that reaches
     # across some is as fast as its fastest stretch between them.
@@ -258,10 +250,6 @@ def trains_meanwhile(inside: Sequence[Interval], steps: Sequence[Interval]) -> f
     """How many times as fast as any other stretch a window's are whose evaluations are left out.
 
     Above AT_ONCE, training went on while they ran.
-
-    Args:
-        inside: the intervals of the window.
-        steps: those of the whole run.
     """
     left = [step for step in inside if step.left_out.count]
     others = [

@@ -108,8 +108,7 @@ def beginning(log: LogFile) -> bytes:
 def files_below(folder: Path) -> list[Path]:
     """The files below a folder, in the natural order of their paths; links to folders are ignored.
 
-    Raises:
-        ReperfError: it holds more files than any folder of logs, or a folder cannot be read.
+    A folder that holds more files than any folder of logs, or cannot be read, is refused.
     """
 
     def unreadable(error: OSError) -> None:

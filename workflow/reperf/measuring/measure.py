@@ -164,7 +164,6 @@ def measure_log(
     Args:
         name: of the log, for the results.
         stream: the log, compressed or not.
-        method: how to measure.
         log_format: the log's format; by default, it is found from the content.
         sources: what others know about the runs; the log itself comes first.
         sources_of_runs: the same about single runs, by their number, from 1: only these are

@@ -51,12 +51,7 @@ class SlowNode(NamedTuple):
 
 
 def slow_nodes(measurements: pd.DataFrame, margin: float = MARGIN) -> list[SlowNode]:
-    """The nodes that are slower than the others by more than a margin, the slowest first.
-
-    Args:
-        measurements: as read_measurements gives them, of any number of suites.
-        margin: percent of a throughput, below 100.
-    """
+    """The nodes that are slower than the others by more than a margin in percent, slowest first."""
     alone = (measurements["num_nodes"] == 1) & (measurements["status"] == "ok")
     named = measurements["hosts"].str.split().str.len() == 1
     runs = measurements[alone & named].copy()

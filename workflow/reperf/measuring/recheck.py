@@ -15,15 +15,11 @@ from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, table_of
 def measured_tables(
     suite: Suite, cells: Sequence[Cell], plans: Mapping[str, str] | None = None
 ) -> dict[str, str]:
-    """Measure and summarise a suite.
+    """Measure and summarise a suite: the tables' names and their texts.
 
     Args:
-        suite: the suite.
         cells: of the suite, with known batch sizes.
         plans: a run's folder -> the digest of its plan; left out: any record's will do.
-
-    Returns:
-        The tables' names and their texts.
     """
     measurements = table_of(measure_suite(suite, runs_of(cells), plans), MEASUREMENTS)
     measured = read_measurements(StringIO(measurements))
@@ -35,9 +31,6 @@ def check_tables(suite: Suite, cells: Sequence[Cell], plans: Mapping[str, str]) 
     """Refuse tables of a suite that are not what its logs and records give.
 
     A list of digests cannot prove itself, so a table and its digest may have been edited together.
-
-    Raises:
-        ReperfError: names the table.
     """
     for table, text in measured_tables(suite, cells, plans).items():
         if Path(table).read_bytes() != text.encode():

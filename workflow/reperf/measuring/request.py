@@ -20,7 +20,6 @@ class MeasureRequest:
     """What is asked of each log.
 
     Attributes:
-        method: how to measure.
         log_format: name of the logs' format; None: found from the content of each.
         pattern: a regular expression of the logs' records, as reperf.logs.user_pattern reads it,
             instead of a format.

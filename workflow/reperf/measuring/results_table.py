@@ -192,13 +192,8 @@ def _field(value: object) -> object:
 def _medians(results: Iterable[RunResult], common: str) -> list[list[str]]:
     """The median and the spread of the runs in each folder that are of one configuration.
 
-    Args:
-        results: what each run gave; refused ones do not count, and a copy counts once.
-        common: the folder in which all logs lie.
-
-    Returns:
-        A row for each, in the order in which they were found. A run of ours has a folder to itself:
-        the one around it counts.
+    They are in the order in which they were found. Refused runs do not count, and a copy counts
+    once. A run of ours has a folder to itself: the one around it counts.
     """
     folders: dict[str, dict[_Setup, list[RunResult]]] = defaultdict(lambda: defaultdict(list))
     for result in results:

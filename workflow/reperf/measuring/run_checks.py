@@ -85,11 +85,7 @@ class WindowOfRun:
 
 
 def check_order(window: WindowOfRun) -> None:
-    """Check that a window's lines follow each other, in a single start of the program.
-
-    Raises:
-        Refused: the program is started anew, time steps back, or an iteration is printed again.
-    """
+    """Check that a window's lines follow each other, in a single start of the program."""
     for again in window.run.restarts:
         if window.ends[0] < again <= window.ends[1]:
             raise Refused(
@@ -120,9 +116,6 @@ def check_times(window: WindowOfRun) -> tuple[str, ...]:
 
     Returns:
         What to know beside the number, as the warnings of a Measurement.
-
-    Raises:
-        Refused: its clock is too coarse, or another clock, pace or record says otherwise.
     """
     if not window.seconds:
         raise Refused("clock", "no time passes in the window, by the log's own clock")
@@ -273,11 +266,7 @@ def _check_within_run(window: WindowOfRun) -> None:
 
 
 def check_not_ahead(window: WindowOfRun) -> None:
-    """Check by the whole run that no work is hidden: lines are not printed before it is done.
-
-    Raises:
-        Refused: training goes on while other devices evaluate, or lines come before their work.
-    """
+    """Check by the whole run that no work is hidden: lines are not printed before it is done."""
     evaluates = any(step.left_out.count for step in window.steps)
     runs_ahead = Prints.RUNS_AHEAD in window.log_format.prints
     if not evaluates and not runs_ahead:
@@ -299,16 +288,7 @@ def check_not_ahead(window: WindowOfRun) -> None:
 
 
 def check_end(run: LoggedRun, epoch: int, last: int) -> None:
-    """Check that the run came to its end, if the log's format says so, and after the window's.
-
-    Args:
-        run: what its log holds.
-        epoch: that of the window.
-        last: the iteration at whose end the window stops.
-
-    Raises:
-        Refused: it did not.
-    """
+    """Check that the run came to its end, if the log's format says so, and after the window's."""
     if run.ends is None:
         return
     if not run.ends:
@@ -329,10 +309,6 @@ def check_complete(run: LoggedRun, facts: Facts) -> None:
     """Check the lines of a run against its labels and its plan, as far as these are known.
 
     After the window, lines may be missing where they were not read.
-
-    Raises:
-        Refused: a line is not one that the run prints, or one is missing; or another run begins
-            between two lines.
     """
     if run.unlabelled is not None:
         raise Refused(

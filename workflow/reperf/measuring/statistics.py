@@ -106,10 +106,7 @@ def speedup(median: float, baseline: float) -> float:
 def speedup_range(
     values: tuple[float, float], baseline: tuple[float, float]
 ) -> tuple[float, float]:
-    """The least and the greatest speedup that single repeats give, rounded likewise.
-
-    Args:
-        values, baseline: the minimum and the maximum of their repeats.
+    """The least and the greatest speedup that single repeats give, by their minima and maxima.
 
     Examples:
         >>> speedup_range((18.0, 22.0), (9.0, 11.0))
@@ -120,9 +117,6 @@ def speedup_range(
 
 def efficiency(median: float, baseline: float, ideal: Fraction | int) -> float:
     """The speedup over the ideal one: unrounded medians, then half-even to 4 decimals.
-
-    Args:
-        ideal: the number of devices over that of the baseline.
 
     Examples:
         >>> efficiency(760.0, 100.0, ideal=8)
@@ -241,9 +235,6 @@ def _orders(ours: int, theirs: int) -> list[int]:
 
 def ranked(cells: Sequence[Sequence[float]]) -> list[Ranked]:
     """Rank cells by the medians of their repeats, the fastest first, each compared with that.
-
-    Args:
-        cells: the throughputs of each cell's repeats.
 
     Examples:
         >>> [(place.cell, place.ratio, place.verdict) for place in ranked([[9.0], [12.0]])]

@@ -126,11 +126,7 @@ def _trained(step: Interval) -> float:
 
 
 def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int | Fraction | None:
-    """The first of the sizes that a step may be, where no speed is printed.
-
-    Raises:
-        Refused: it is an epoch, which may hold whole batches or not, and that matters.
-    """
+    """The first of the sizes that a step may be, where no speed is printed."""
     if not sizes:
         return None
     first, *others = sizes.values()
@@ -146,12 +142,7 @@ def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int 
 
 
 def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterations: int) -> int:
-    """The warm-up in what the log counts, which may be samples, epochs or several batches each.
-
-    Args:
-        steps: of one epoch.
-        iterations: the warm-up in batches.
-    """
+    """The warm-up of so many batches, in what the log counts: samples, epochs, several batches."""
     batch, batches = facts.get("global_batch"), facts.get("accumulation") or 1
     paused = denied(steps)
     step = min(_step_sizes(steps, log_format, facts).values(), default=None)

@@ -51,11 +51,7 @@ _OF_RECORD = (
 
 
 def check_sources(report: Report) -> None:
-    """Refuse a report whose logs are missing, name an unknown format or fit in no archive.
-
-    Raises:
-        ReperfError: the message names the suite and what is wrong.
-    """
+    """Refuse a report whose logs are missing, name an unknown format or fit in no archive."""
     for suite in report.suites:
         for source in suite.sources:
             try:

@@ -48,9 +48,7 @@ def facts_of_system(system: str | None, variant: str | None) -> Iterator[Fact]:
 def variant_said(facts: Facts, system: str) -> str | None:
     """The variants that a trainer's switches make, as an entry names them; None if all are off.
 
-    Args:
-        facts: what is known of the run.
-        system: whose variant it is; of one that reperf does not know, the switches are its name.
+    For a system that reperf does not know, the switches are the name.
     """
     values = {name: facts.get(name) for name in _switches()}
     on = {(name, value) for name, value in values.items() if value not in (None, False)}

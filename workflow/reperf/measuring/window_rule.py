@@ -59,10 +59,7 @@ def by_window(
     """Measure a run between the ends of a window.
 
     Args:
-        run: what its log holds.
-        log_format: the log's format.
         choices: pairs of ends, as the log numbers its iterations; the first pair it prints is used.
-        facts: what is known about the run.
         count: what to count, by the log's own name for it; None: samples, from the batch size.
         lines: the records in which the window must lie; None: those that are needed for it.
 
@@ -143,9 +140,7 @@ def _implied(facts: Facts, seen: float | None, samples: int) -> Iterator[str]:
     """What follows from a batch that a person gives, if no line of the log can contradict it.
 
     Args:
-        facts: what is known about the run.
         seen: the tokens that the lines count in the window; None: they count none.
-        samples: of the window.
     """
     step, length, tellers = facts.get("step_tokens"), facts.get("sample_tokens"), facts.tellers()
     if step and " and " in tellers.get("sample_tokens", ""):
@@ -165,11 +160,7 @@ def _inside(steps: Sequence[Interval], ends: Ends) -> list[Interval]:
 
 
 def _add_facts(records: Sequence[Record], ends: Ends, facts: Facts) -> None:
-    """Take what the records of a window say about their run; if there are none, the first one.
-
-    Raises:
-        Refused: they disagree, or another source says otherwise.
-    """
+    """Take what the records of a window say about their run; if there are none, the first one."""
     inside = [record for record in records if ends[0] < record.iteration <= ends[1]]
     known: tuple[Fact, ...] = ()
     for record in inside or records[:1]:
@@ -225,17 +216,13 @@ def printed(run: LoggedRun) -> dict[str, int | None]:
 def widest(
     run: LoggedRun, log_format: Format, facts: Facts, warmup: int, count: str | None = None
 ) -> tuple[dict[str, Any], Facts]:
-    """Measure a run in the widest window that the rule allows after the warm-up.
+    """Measure a run in the widest window that the rule allows after a warm-up of so many batches.
 
     Evaluations that are left out of a window are known by their stamps only: a window without
     evaluations, or with a trifle, is preferred. If neither is allowed because training paused in
     some intervals, by their printed speeds, the widest window between these is taken.
 
     Args:
-        run: what its log holds.
-        log_format: the log's format.
-        facts: what is known about the run.
-        warmup: how many batches must come before the window.
         count: what to count, as for `by_window`.
 
     Returns:

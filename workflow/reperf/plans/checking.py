@@ -31,14 +31,11 @@ NEWEST = "9.27"
 def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa: ANN401 - Snakemake's
     """The report that a call of Snakemake is about, with its device decided.
 
-    Says which parts of it are left out here.
+    Says which parts of it are left out here; a ReperfError says why it cannot be run from here.
 
     Args:
         config: the configuration that Snakemake has read.
         workflow: its own, for the names of the configuration's files.
-
-    Raises:
-        ReperfError: the report cannot be run from here.
     """
     import snakemake  # noqa: PLC0415 - steps do without
 
@@ -72,9 +69,6 @@ def check_report(report: Report, configfile: str) -> None:
     Args:
         report: with its device decided.
         configfile: its file, for messages.
-
-    Raises:
-        ReperfError: names what is wrong, and what is allowed.
     """
     with faults_of(configfile):
         for part in report.of_each_device():
@@ -104,14 +98,7 @@ def check_report(report: Report, configfile: str) -> None:
 
 
 def check_set(folder: str | None) -> None:
-    """Refuse a converted data set that is not the one of its plan, or has lost bytes.
-
-    Args:
-        folder: data/<name>/<format>, which a run reads; None: it reads nothing.
-
-    Raises:
-        ReperfError: names the set's manifest.
-    """
+    """Refuse a converted set, data/<name>/<format>, that is not its plan's, or has lost bytes."""
     if folder is None:
         return
     manifest = Path(folder, "manifest.json")
@@ -129,12 +116,8 @@ def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
     """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
 
     Args:
-        has_jobs: whether Snakemake may run a number of jobs at once, as --profile slurm has it. On
-            this machine, runs take turns.
+        has_jobs: whether Snakemake may run several jobs at once, as --profile slurm has it.
         configfile: the report's files, for the message.
-
-    Raises:
-        ReperfError: the report and the profile do not go together.
     """
     if report.slurm and not has_jobs:
         raise ReperfError(
@@ -159,12 +142,9 @@ def warning_of_version(version: str) -> str:
 
 
 def trained_anew(workflow: Any, runs: Iterable[str]) -> set[str]:  # noqa: ANN401 - Snakemake's own
-    """The runs that a call trains even if a try has come to its end: by --forcerun and the like.
+    """The folders of runs that a call trains although a try has ended: by --forcerun and the like.
 
-    Reads Snakemake's settings, because a job does not learn whether somebody has asked for it.
-
-    Args:
-        runs: their folders.
+    A job does not learn whether somebody has asked for it: Snakemake's settings say so.
     """
     settings = workflow.dag_settings
     forced = {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}

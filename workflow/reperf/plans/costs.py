@@ -16,7 +16,7 @@ from reperf.config.memory import estimated_memory
 from reperf.files import sha256
 from reperf.number_format import gibibytes
 from reperf.plans.planning import Plans
-from reperf.plans.run_plan import ITERATIONS, TIME_LIMITS, RunPlan
+from reperf.plans.run_plan import TIME_LIMITS, RunPlan
 from reperf.plans.typical_times import TypicalTimes
 from reperf.terminal import table_lines
 from reperf.text import count
@@ -46,11 +46,7 @@ class Cost(NamedTuple):
 
 
 def describe_costs(report: Report) -> Iterator[str]:
-    """Describe what a report asks for, line by line; nothing is started or written.
-
-    Args:
-        report: with its device decided.
-    """
+    """Describe what a report whose device is decided asks for, line by line; nothing is started."""
     plans = Plans(report)
     searches = [plan for path, plan in plans.searches.items() if not has_ended(path, plan)]
     to_come = [plan for plan in plans.runs.values() if not has_ended(plan.run.record, plan)]
@@ -87,7 +83,6 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
     """An estimate on the safe side: runs, environments and record files that are not there yet.
 
     Args:
-        report: with its device decided.
         built: build -> SHA-256 of what it was made from; None: not made, or of another recipe.
     """
     runs = [(run, report.data_of(suite)) for suite in report.suites for run in report.runs(suite)]
@@ -115,9 +110,7 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
 def table_of_costs(costs: Collection[Cost], *, on_nodes: bool) -> Iterator[str]:
     """A line for each suite: its runs on each topology, and how long they take.
 
-    Args:
-        costs: of each run, in the suites' order.
-        on_nodes: whether a cluster has several nodes, whose hours are then counted.
+    With several nodes (`on_nodes`), their hours are counted.
     """
     suites: dict[str, list[Cost]] = defaultdict(list)
     for cost in costs:
@@ -151,14 +144,8 @@ def _costs(
 
     return (
         [cost(plan) for plan in runs],
-        [cost(_trial(plan), tries=TRIALS, limits=TIME_LIMITS) for plan in searches],
+        [cost(plan, tries=TRIALS, limits=TIME_LIMITS) for plan in searches],
     )
-
-
-def _trial(search: RunPlan) -> RunPlan:
-    """What a search runs several times."""
-    trial = search.run.model_copy(update={"iterations": ITERATIONS})
-    return search.model_copy(update={"run": trial})
 
 
 def _nodes(report: Report, run: Run) -> float:

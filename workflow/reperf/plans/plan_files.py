@@ -41,11 +41,7 @@ class Plan(Model):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Read a plan.
-
-        Raises:
-            ReperfError: the file is missing, or is no plan.
-        """
+        """Read a plan; a ReperfError says that the file is missing, or is no plan."""
         try:
             return checked(cls, json.loads(Path(path).read_bytes()), f"{path}: not a plan")
         except (OSError, ValueError, RecursionError) as error:
@@ -96,11 +92,7 @@ class SuitePlan(Plan):
 
     @classmethod
     def of(cls, suite: str) -> Self:
-        """Read the plan of a suite, with the batch sizes that were found.
-
-        Raises:
-            ReperfError: the file is missing or no plan, or a search has not ended.
-        """
+        """Read the plan of a suite, with the batch sizes that were found."""
         plan = cls.read(SUITE_PLAN.format(suite=suite))
         sizes = {
             entry: LargestBatch.read(found).batch_size for entry, found in plan.batches.items()

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import NamedTuple
 
+from reperf import layout
 from reperf.builds import RECORD, Build
 from reperf.config import Cell, Data, Report, Run, Suite
 from reperf.config.data import KIND_OF
@@ -16,23 +17,6 @@ from reperf.config.words import LARGEST
 from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError
 from reperf.files import write_whole
-from reperf.layout import (
-    ALL_MEASUREMENTS,
-    ALL_SUMMARY,
-    ARCHIVE,
-    BATCH_FOLDER,
-    BATCH_RECORD,
-    PAGES,
-    PLAN,
-    REPORT_PLAN,
-    RUN_FILES,
-    SET_PLAN,
-    SUITE_CONFIG,
-    SUITE_PLAN,
-    checksums_of,
-    figures_of,
-    tables_of,
-)
 from reperf.plans.plan_files import MadePlan, Plan, ReportPlan, SetPlan, SuitePlan
 from reperf.plans.run_plan import RunPlan, plan_run, run_of_search
 
@@ -74,9 +58,9 @@ class Plans:
         self.set_digests = {name: _digest_of(data) for name, data in self.sets.items()}
         self.suites = {suite.name: self._suite(suite) for suite in report.suites}
         self.builds = {
-            Path(plan.build.folder): MadePlan.of(run, report.cluster)
-            for plan, run in ((plan, plan.run) for plan in self.runs.values())
-            if run.container or run.environment or run.lock_file
+            Path(plan.build.folder): MadePlan.of(plan.run, report.cluster)
+            for plan in self.runs.values()
+            if plan.run.container or plan.run.environment or plan.run.lock_file
         }
         self.configs = {
             suite: report.alone(suite).model_dump_json(by_alias=True, indent=2) + "\n"
@@ -87,13 +71,9 @@ class Plans:
         self.whole = ReportPlan(report=content)
 
     def write(self, anew: Collection[str] = ()) -> None:
-        """Write all plans whose bytes have changed.
-
-        Args:
-            anew: the folders of runs that are trained although a try of theirs has ended.
-        """
+        """Write all plans whose bytes have changed; the runs in `anew` take up no ended try."""
         runs = {
-            f"{folder}/{PLAN}": (plan.anew() if folder in anew else plan).text
+            f"{folder}/{layout.PLAN}": (plan.anew() if folder in anew else plan).text
             for folder, plan in self.runs.items()
         }
         for path, text in (runs | dict(self._texts())).items():
@@ -101,11 +81,7 @@ class Plans:
                 write_whole(path, text, durable=False)
 
     def run(self, folder: str) -> RunPlan:
-        """The plan of the run in a folder.
-
-        Raises:
-            ReperfError: the report has no such run.
-        """
+        """The plan of the run in a folder; a ReperfError says that the report has no such run."""
         if folder not in self.runs:
             raise ReperfError(f"{folder}: not in this report; allowed: what `reperf runs` lists")
         return self.runs[folder]
@@ -145,11 +121,15 @@ class Plans:
     def results(self) -> "Results":
         """All that people keep."""
         return Results(
-            runs=[f"{folder}/{name}" for folder in self.runs for name in RUN_FILES],
-            tables=[ALL_MEASUREMENTS, ALL_SUMMARY, *(t for s in self.suites for t in tables_of(s))],
-            figures=[file for suite in self.suites for file in figures_of(suite)],
-            reports=list(PAGES),
-            archives=[ARCHIVE.format(suite=suite) for suite in self.suites],
+            runs=[f"{folder}/{name}" for folder in self.runs for name in layout.RUN_FILES],
+            tables=[
+                layout.ALL_MEASUREMENTS,
+                layout.ALL_SUMMARY,
+                *(t for s in self.suites for t in layout.tables_of(s)),
+            ],
+            figures=[file for suite in self.suites for file in layout.figures_of(suite)],
+            reports=list(layout.PAGES),
+            archives=[layout.ARCHIVE.format(suite=suite) for suite in self.suites],
         )
 
     @property
@@ -161,7 +141,7 @@ class Plans:
     def checksums(self) -> list[str]:
         """The lists of those figures' checksums."""
         suites = ((name, plan.suite.figures) for name, plan in self.suites.items())
-        return [file for name, figures in suites for file in checksums_of(name, figures)]
+        return [file for name, figures in suites for file in layout.checksums_of(name, figures)]
 
     @property
     def descriptions(self) -> list[str]:
@@ -196,12 +176,16 @@ class Plans:
     def _texts(self) -> Iterator[tuple[str, str]]:
         """Path and content of every plan except those of runs."""
         for suite, text in self.configs.items():
-            yield SUITE_CONFIG.format(suite=suite), text
-        plans: dict[str, Plan] = {REPORT_PLAN: self.whole}
-        plans |= {str(Path(path).with_name(PLAN)): plan for path, plan in self.searches.items()}
-        plans |= {SUITE_PLAN.format(suite=name): plan for name, plan in self.suites.items()}
-        plans |= {f"{folder}/{PLAN}": plan for folder, plan in self.builds.items()}
-        plans |= {SET_PLAN.format(set=name): SetPlan(data=one) for name, one in self.sets.items()}
+            yield layout.SUITE_CONFIG.format(suite=suite), text
+        plans: dict[str, Plan] = {layout.REPORT_PLAN: self.whole}
+        plans |= {
+            str(Path(path).with_name(layout.PLAN)): plan for path, plan in self.searches.items()
+        }
+        plans |= {layout.SUITE_PLAN.format(suite=name): plan for name, plan in self.suites.items()}
+        plans |= {f"{folder}/{layout.PLAN}": plan for folder, plan in self.builds.items()}
+        plans |= {
+            layout.SET_PLAN.format(set=name): SetPlan(data=one) for name, one in self.sets.items()
+        }
         yield from ((path, plan.text) for path, plan in plans.items())
 
     def _suite(self, suite: Suite) -> SuitePlan:
@@ -233,7 +217,9 @@ class Plans:
         """
         run = run_of_search(cell.runs[0], self._report.widest_topology(suite))
         plan = self._plan(suite, run)
-        path = f"{BATCH_FOLDER}/{BATCH_RECORD}".format(entry=run.entry, digest=plan.digest[:16])
+        path = f"{layout.BATCH_FOLDER}/{layout.BATCH_RECORD}".format(
+            entry=run.entry, digest=plan.digest[:16]
+        )
         shared = self.searches.setdefault(path, plan)
         if shared.aside.time_limit < plan.aside.time_limit:
             self.searches[path] = plan

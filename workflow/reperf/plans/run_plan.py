@@ -148,11 +148,7 @@ def plan_run(
 
 
 def run_of_search(run: Run, topology: str) -> Run:
-    """What is tried to find a run's batch size.
-
-    Args:
-        topology: the one of its suite with the most devices.
-    """
+    """What is tried to find a run's batch size, on its suite's topology with the most devices."""
     limit = run.memory_limit
     return run.model_copy(
         update={

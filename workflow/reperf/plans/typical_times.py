@@ -42,11 +42,7 @@ class Typical(NamedTuple):
 
 
 class TypicalTimes:
-    """The usual times of a report's runs.
-
-    Args:
-        report: with its device decided.
-    """
+    """The usual times of the runs of a report whose device is decided."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
@@ -57,11 +53,7 @@ class TypicalTimes:
         return _gpu_of(self._report)
 
     def of(self, run: Run, time_limit: float) -> Typical:
-        """How long a run usually takes.
-
-        Args:
-            time_limit: seconds that it may take.
-        """
+        """How long a run usually takes, of the seconds that it may take."""
         typical = self._as_ended_runs(run) or self._assumed(run)
         return typical._replace(seconds=min(typical.seconds, time_limit))
 

@@ -23,10 +23,7 @@ State = tuple[int, int] | None
 
 
 def of_run(record: Path, log: Path) -> tuple[bool, str]:
-    """The result of a run that has ended.
-
-    Args:
-        log: measured as for the report, by the plan of the run's suite.
+    """The result of a run that has ended, measured as for the report, by its suite's plan.
 
     Returns:
         Whether it is a result, and "25.30 images/s (12 s)" or the status and the reason.
@@ -80,7 +77,6 @@ def reason_in(log: Path, before: State) -> str:
     """Why a job failed, as it wrote to its log: the line for people, else the last one.
 
     Args:
-        log: the job's.
         before: the log's state when the job began; an unchanged log is an earlier try's.
 
     Returns:

@@ -94,11 +94,7 @@ class Progress:
         self.steps = 0
 
     def planned(self, counts: Mapping[str, int]) -> Line:
-        """The plan is made.
-
-        Args:
-            counts: jobs of each rule, and their sum as `total`.
-        """
+        """The plan is made: jobs of each rule, and their sum as `total`."""
         self.runs = counts.get(RUN, 0)
         self.steps = counts.get("total", 0) - self.runs - counts.get("all", 0)
         runs = [count(self.runs, "run")] * bool(self.runs)

@@ -47,8 +47,9 @@ def key_of(record: RunRecord) -> str:
         return ""
     parts = record.run.model_dump(mode="json", exclude=set(NO_PART))
     parts |= {"device": device, "build": _build(record.environment)}
-    parts[VARIABLES] = _variables(record)
-    parts[CLUSTER] = _cluster(record)
+    cluster = record.cluster or {}
+    parts[VARIABLES] = _named(deciding(record.inherited))
+    parts[CLUSTER] = _named({name: cluster[name] for name in _OF_CLUSTER if name in cluster})
     parts["overlay"] = record.environment.overlay
     parts = {name: parts[name] for name in sorted(parts) if parts[name] not in _usual(name)}
     exact = json.dumps(parts, sort_keys=True, separators=(",", ":"))
@@ -95,15 +96,6 @@ def _build(environment: Environment) -> str:
     if site:
         kind, digest = "environment", site.digest
     return f"{kind} {digest.removeprefix('sha256:')[:SHOWN]}"
-
-
-def _cluster(record: RunRecord) -> str:
-    cluster = record.cluster or {}
-    return _named({name: cluster[name] for name in _OF_CLUSTER if name in cluster})
-
-
-def _variables(record: RunRecord) -> str:
-    return _named(deciding(record.inherited))
 
 
 def _named(given: Mapping[str, Any]) -> str:

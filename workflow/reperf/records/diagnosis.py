@@ -164,11 +164,7 @@ class Diagnosis(Model):
         return ", ".join(finding.nodes)
 
     def write(self, path: Path) -> None:
-        """Write as indented JSON, whole or not at all.
-
-        Raises:
-            OSError: the file cannot be written.
-        """
+        """Write as indented JSON, whole or not at all."""
         write_whole(path, self.model_dump_json(indent=2) + "\n")
 
     @classmethod
@@ -187,11 +183,7 @@ def trial_name(run: Run) -> str:
 
 
 def hosts_seen(partition: str | None) -> list[Host]:
-    """The nodes of a cluster that the doctor saw last; none if it last looked elsewhere.
-
-    Args:
-        partition: the nodes' partition; None: the default one.
-    """
+    """The nodes of a partition that the doctor saw last; none if it last looked elsewhere."""
     diagnosis = Diagnosis.read(DIAGNOSIS)
     if diagnosis is None or not diagnosis.on_cluster or diagnosis.partition != partition:
         return []
@@ -199,15 +191,13 @@ def hosts_seen(partition: str | None) -> list[Host]:
 
 
 def matrix_rate(run: Run, node: str, dtype: str) -> float | None:
-    """How fast a run's devices multiply matrices, as the doctor measured with the same build.
+    """How fast a run's devices multiply matrices of a data type, by what the doctor measured.
 
     Args:
-        run: its system, build and threads are looked for.
         node: the run's first.
-        dtype: the data type in which it computes.
 
     Returns:
-        Floating-point operations per second of a device; None if the doctor has not measured it.
+        Floating-point operations per second of a device, by the same build; None: not measured.
     """
     diagnosis = Diagnosis.read(DIAGNOSIS)
     if diagnosis is None or node not in diagnosis.probes:

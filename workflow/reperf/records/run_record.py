@@ -148,8 +148,8 @@ class Sealed(BaseModel, extra="forbid"):
         """Read such a file.
 
         Raises:
-            ReperfError: the file is missing, is of another kind or of another version, or has
-                changed since it was written.
+            ReperfError: it is missing, of another kind or version, or has changed since it was
+                written.
         """
         try:
             with Path(path).open("rb") as stream:
@@ -159,14 +159,10 @@ class Sealed(BaseModel, extra="forbid"):
 
     @classmethod
     def parse(cls, text: bytes, name: str) -> Self:
-        """Read a file's bytes.
-
-        Args:
-            name: the file's, for the message.
+        """Read a file's bytes; `name` is the file's, for the message.
 
         Raises:
-            ReperfError: the file is of another kind or of another version, or has changed since it
-                was written.
+            ReperfError: as `read` does.
         """
         if len(text) > LARGEST_RECORD:
             raise ReperfError(
@@ -329,11 +325,7 @@ class RunRecord(Sealed):
 
 
 def with_found_batch(run: Run) -> Run:
-    """A run with the batch size that was found for it, if it was searched for, as its record says.
-
-    Raises:
-        ReperfError: the record cannot be read.
-    """
+    """A run with the batch size that was found for it by its record, if it was searched for."""
     if isinstance(run.batch_size, int):
         return run
     return run.with_batch(RunRecord.read(run.record).run.samples_per_device)

@@ -1,4 +1,4 @@
-"""The variables of a shell that change how a run trains, by what reads them.
+"""The variables of a shell that change how a run trains.
 
 They reach every rank of an environment's run, whoever set them; an image's ranks see none of them.
 """
@@ -9,63 +9,33 @@ from collections.abc import Iterable, Mapping
 from reperf.records.run_record import RunRecord
 from reperf.text import printable
 
-READ_BY = {
-    # docs.nvidia.com: NCCL's "Environment Variables"
-    "NCCL_": "NCCL",
-    # CUDA C++ Programming Guide, "CUDA Environment Variables"; cuBLAS and cuDNN, their references
-    "CUDA_": "CUDA",
-    "CUBLAS_": "cuBLAS",
-    "CUBLASLT_": "cuBLAS",
-    "CUDNN_": "cuDNN",
-    "NVIDIA_": "NVIDIA's libraries: NVIDIA_TF32_OVERRIDE",
-    # pytorch.org, "Torch Environment Variables"; c10 and ATen in their sources
-    "TORCH": "PyTorch and its compilers",
-    "PYTORCH_": "PyTorch",
-    "ATEN_": "PyTorch's kernels for CPUs",
-    "TRITON_": "Triton",
-    # docs.jax.dev, "Configuration options"; openxla.org, "XLA flags"
-    "JAX_": "JAX",
-    "XLA_": "XLA",
-    # tensorflow/core/util and tsl/util in TensorFlow's source
-    "TF_": "TensorFlow",
-    # mxnet.apache.org, "Environment Variables"; ps-lite's DMLC_
-    "MXNET_": "MXNet",
-    "DMLC_": "MXNet",
-    # paddlepaddle.org.cn, "FLAGS"; docs.oneflow.org and OneFlow's source
-    "FLAGS_": "PaddlePaddle",
-    "PADDLE_": "PaddlePaddle",
-    "ONEFLOW_": "OneFlow",
-    "HOROVOD_": "Horovod",
-    "DALI_": "DALI",
+_READ = (
+    # docs.nvidia.com: NCCL's "Environment Variables"; CUDA C++ Programming Guide, "CUDA Environment
+    # Variables"; cuBLAS and cuDNN, their references; NVIDIA_TF32_OVERRIDE.
+    *("NCCL_", "CUDA_", "CUBLAS_", "CUBLASLT_", "CUDNN_", "NVIDIA_"),
+    # pytorch.org, "Torch Environment Variables"; c10 and ATen in their sources; Triton's README
+    *("TORCH", "PYTORCH_", "ATEN_", "TRITON_"),
+    # docs.jax.dev, "Configuration options"; openxla.org, "XLA flags"; tensorflow/core/util and
+    # tsl/util in TensorFlow's source; mxnet.apache.org, "Environment Variables"; ps-lite's DMLC_
+    *("JAX_", "XLA_", "TF_", "MXNET_", "DMLC_"),
+    # paddlepaddle.org.cn, "FLAGS"; docs.oneflow.org and OneFlow's source; Horovod and DALI
+    *("FLAGS_", "PADDLE_", "ONEFLOW_", "HOROVOD_", "DALI_"),
     # OpenMP 5.2, chapter 21; GCC's libgomp; Intel's and LLVM's runtime
-    "OMP_": "OpenMP",
-    "GOMP_": "OpenMP of GCC",
-    "KMP_": "OpenMP of LLVM and Intel",
+    *("OMP_", "GOMP_", "KMP_"),
     # oneMKL's and oneDNN's developer guides; OpenBLAS's and BLIS's READMEs
-    "MKL_": "oneMKL",
-    "ONEDNN_": "oneDNN",
-    "DNNL_": "oneDNN",
-    "OPENBLAS_": "OpenBLAS",
-    "GOTO_": "OpenBLAS",
-    "BLIS_": "BLIS",
+    *("MKL_", "ONEDNN_", "DNNL_", "OPENBLAS_", "GOTO_", "BLIS_"),
     # ld.so(8), mallopt(3), glibc's "Tunables"; the manuals of jemalloc and gperftools
-    "LD_": "the loader",
-    "MALLOC_": "the allocator",
-    "GLIBC_TUNABLES": "the C library",
-    "TCMALLOC_": "the allocator",
+    *("LD_", "MALLOC_", "GLIBC_TUNABLES", "TCMALLOC_"),
     # ucx's, Open MPI's, libfabric's and gloo's documentation
-    "UCX_": "UCX",
-    "OMPI_": "Open MPI",
-    "FI_": "libfabric",
-    "GLOO_": "Gloo",
-}
-"""How a variable's name begins -> what reads it. Comments say where that is documented."""
+    *("UCX_", "OMPI_", "FI_", "GLOO_"),
+)
+"""How the names of variables begin that a library reads; comments say where that is documented."""
 # Terraform's begin as TensorFlow's do, and some hold secrets; records are published.
 _NOT_READ = re.compile(
     r"TF_(?:VAR|CLI|TOKEN|LOG|WORKSPACE|DATA_DIR|REGISTRY|REATTACH|INPUT|IN_AUTOMATION)(?:_|$)"
     r"|.*(?:_KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)"
 )
-_NAME = re.compile(rf"(?:{'|'.join(READ_BY)})\w*", re.ASCII)
+_NAME = re.compile(rf"(?:{'|'.join(_READ)})\w*", re.ASCII)
 _OF_A_MACHINE = re.compile(
     r".*_(?:HOME|ROOT|PATH|DIR|FILE|VERSION|IFNAME|HCA|DEVICES|CAPABILITIES)|NVIDIA_REQUIRE_.*"
 )
@@ -75,7 +45,7 @@ _OF_A_RUN = frozenset({"CUDA_VISIBLE_DEVICES"})
 
 
 def read_variables(environment: Mapping[str, str]) -> dict[str, str]:
-    """Those of an environment's variables that something of READ_BY reads, by name.
+    """Those of an environment's variables that some library reads, by name.
 
     Values are printable; names that sound like those of secrets are left out.
     """

@@ -38,11 +38,7 @@ class Agreement(NamedTuple):
 
 
 def agreement(runs: Mapping[str, Sequence[Trained]]) -> Agreement:
-    """Compare what nodes computed.
-
-    Args:
-        runs: node -> its runs, one or more, all of one plan.
-    """
+    """Compare what nodes computed, each in one or more runs of one plan."""
     again = [node for node, every in runs.items() if len(every) > 1]
     if not again or len(runs) < 2:
         return Agreement("not", {})

@@ -20,7 +20,6 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
     """Plan the cell with the most devices of one node, by the suite's first system that can.
 
     Args:
-        report: with its device decided.
         suite: its name; None: the first that runs anything.
         reads: whether to read what the suite reads; else nothing is read, to survey the devices.
 
@@ -50,12 +49,7 @@ def choose(report: Report, suite: str | None = None, *, reads: bool = False) -> 
 
 
 def choose_pair(report: Report, alone: RunPlan, *, reads: bool = False) -> RunPlan:
-    """Plan what a pair of nodes trains: the same system, on as many devices of each node.
-
-    Args:
-        report: with its device decided.
-        alone: what `choose` planned.
-        reads: as for `choose`.
+    """Plan what a pair of nodes trains: the system of `alone`, on as many devices of each node.
 
     Raises:
         ReperfError: the suite has no such cell, or it is unsupported.
@@ -79,11 +73,7 @@ def choose_pair(report: Report, alone: RunPlan, *, reads: bool = False) -> RunPl
 
 
 def check_ready(plan: RunPlan) -> None:
-    """Refuse a cell whose framework or records do not exist: a survey makes neither.
-
-    Raises:
-        ReperfError: names what is missing.
-    """
+    """Refuse a cell whose framework or records do not exist: a survey makes neither."""
     run = plan.run
     if why := why_build(build_of(run)):
         raise ReperfError(f"{why}; `snakemake survey` with the same --profile makes it")

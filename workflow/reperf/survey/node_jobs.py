@@ -131,8 +131,7 @@ def _run_all(
     """Run a job on each node or pair until all have ended.
 
     Returns:
-        Those without a run, and why: Slurm refuses the job, or has not started it in
-        WAIT_SECONDS.
+        Those without a run, and why: Slurm refuses the job, or has not started it in time.
     """
     waiting, jobs, given_up = list(folders), dict[str, Nodes](), dict[Nodes, str]()
     begun = time.monotonic()
@@ -211,8 +210,7 @@ def cancel(jobs: Iterable[str]) -> None:
 def _result(plan: RunPlan, nodes: Nodes, number: int, folder: Path, given_up: str) -> SurveyedRun:
     """What a run gave: its throughput by the window rule, and what it computed.
 
-    Args:
-        given_up: why it has not begun; "" if it has.
+    `given_up` says why it has not begun; "" if it has.
     """
     log = folder / RUN_LOG
     known: dict[str, Any] = {"node": name_of_pair(nodes), "round": number, "log": str(log)}

@@ -125,11 +125,7 @@ def verdicts_of(survey: SurveyRecord) -> Verdicts:
 
 
 def _with_links(verdicts: Verdicts, survey: SurveyRecord, rounds: Rounds) -> Verdicts:
-    """Add the verdicts on links.
-
-    Args:
-        rounds: the throughputs of the nodes.
-    """
+    """Add the verdicts on links to those on nodes, whose throughputs are given."""
     alone = _levels(rounds)
     shares = [
         {

@@ -21,12 +21,9 @@ DRIVER = r"^[0-9]+(\.[0-9]+)+$"
 
 
 def why_not_on(architectures: Sequence[str], capability: str) -> str | None:
-    """Why code does not run on a GPU, or None if it does.
+    """Why code does not run on a GPU of a compute capability, such as 9.0; None if it does.
 
-    Args:
-        architectures: what it is compiled for; without any, or with one that is not written as
-            ARCHITECTURE, nothing is known, and there is no reason.
-        capability: the GPU's compute capability, such as 9.0.
+    Nothing is known of code without architectures, or with one that is not written as ARCHITECTURE.
     """
     names = [name for text in architectures if (name := re.fullmatch(ARCHITECTURE, text))]
     if not names or len(names) < len(architectures):
@@ -46,12 +43,7 @@ def why_not_on(architectures: Sequence[str], capability: str) -> str | None:
 
 
 def why_not_in(precision: str, capability: str) -> str | None:
-    """Why a GPU does not compute in a precision, or None if it does.
-
-    Args:
-        precision: such as tf32.
-        capability: the GPU's compute capability, such as 7.0.
-    """
+    """Why a GPU of a compute capability does not compute in a precision; None if it does."""
     least = LEAST.get(precision)
     if least is None or _numbers(capability) >= _numbers(least):
         return None
@@ -59,12 +51,7 @@ def why_not_in(precision: str, capability: str) -> str | None:
 
 
 def why_not_with(driver: str, least: str | None) -> str | None:
-    """Why a driver is too old for a build, or None if it is not.
-
-    Args:
-        driver: the version that is there, as DRIVER.
-        least: the oldest that the build's CUDA takes; None: not known, and no reason.
-    """
+    """Why a driver is too old for a build's CUDA; None if it is not, or if nothing is known."""
     # What a vendor adds to the numbers says nothing of its age.
     version = re.match(r"\d+(\.\d+)*", driver)
     if least is None or version is None or _numbers(version[0]) >= _numbers(least):

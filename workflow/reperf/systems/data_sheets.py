@@ -24,11 +24,9 @@ def model_of(name: str) -> str | None:
 
 
 def data_sheet_rate(name: str, precision: str) -> float | None:
-    """Floating-point operations a second of a GPU's matrix products; None: not known.
+    """Floating-point operations a second of a GPU's matrix products, by its driver's name for it.
 
-    Args:
-        name: the GPU's name, as its driver gives it.
-        precision: the precision in which it computes, such as bf16; amp is fp16.
+    None: not known. A precision of amp is fp16.
     """
     rates = RATES.get(model_of(name) or "", {})
     return rates.get("16 bits" if precision in ("fp16", "bf16", "amp") else precision)

@@ -4,7 +4,7 @@ The system.yaml in its folder under workflow/systems/ describes a system, and na
 it trains. No rule and no library module names a system.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache, cached_property
 from itertools import permutations, product
 from pathlib import Path
@@ -70,7 +70,7 @@ class Pipelines(Model):
 
         Args:
             pipeline: the replicas of each stage.
-            micro_batches: as configured; None: as many as there are stages, or a multiple of it.
+            micro_batches: None: as many as there are stages, or a multiple of it.
             batch_size: None: not known yet.
         """
         allowed = {"equal": {pipeline[0]}, "as the first or one": {pipeline[0], 1}}
@@ -82,10 +82,7 @@ class Pipelines(Model):
         if self.micro_batches == "none":
             return f"{micro_batches} micro-batches; allowed: none" if micro_batches else None
         count, stages = micro_batches or len(pipeline), len(pipeline)
-        fits = {
-            "at least stages": count >= stages,
-            "multiple of stages": count % stages == 0,
-        }
+        fits = {"at least stages": count >= stages, "multiple of stages": count % stages == 0}
         if not fits.get(self.micro_batches, True):
             wanted = self.micro_batches.replace("stages", str(stages))
             return f"{count} micro-batches; allowed: {wanted}"
@@ -153,12 +150,10 @@ class Capability(Model):
         None, description="left out: the system's"
     )
     precisions_under: dict[Parallelism, tuple[Precision, ...]] = Field(
-        {},
-        description="likewise, for a kind of parallel training; left out: all of its precisions",
+        {}, description="likewise, for a kind of parallel training; left out: all of its precisions"
     )
     reads: tuple[str, ...] = Field(
-        (),
-        description="record formats, the preferred one first; folder: images as they lie there",
+        (), description="record formats, the preferred one first; folder: images as they lie there"
     )
     variants: tuple[str, ...] = Field((), description="the system's variants that apply to it")
     parallel: tuple[Parallelism, ...] = Field(
@@ -247,8 +242,7 @@ class System(Model):
     )
     workloads: dict[str, Capability] = Field({})
     precisions: dict[Device, tuple[Precision, ...]] = Field(
-        {},
-        description="in which it trains; amp is what it is there: fp16 on GPUs, bf16 on CPUs",
+        {}, description="in which it trains; amp is what it is there: fp16 on GPUs, bf16 on CPUs"
     )
     accumulates: bool = Field(
         False, description="whether it adds up the gradients of several batches before an update"
@@ -267,26 +261,21 @@ class System(Model):
 
     @model_validator(mode="after")
     def _names_are_known(self) -> Self:
+        def check(key: str, names: Iterable[str], known: Iterable[str]) -> None:
+            allowed = list(known)
+            for name in names:
+                if name not in allowed:
+                    listed = ", ".join(allowed) or "none"
+                    raise ValueError(f"{key}: got {name!r}; allowed: {listed}")
+
         for name, variant in self.variants.items():
-            under = {f"excludes_under.{k}": v for k, v in variant.excludes_under.items()}
-            for key, others in {"excludes": variant.excludes, **under}.items():
-                for other in others:
-                    if other not in self.variants or other == name:
-                        allowed = ", ".join(each for each in self.variants if each != name)
-                        raise ValueError(
-                            f"variants.{name}.{key}: got {other!r}; allowed: {allowed or 'none'}"
-                        )
+            others = [each for each in self.variants if each != name]
+            check(f"variants.{name}.excludes", variant.excludes, others)
+            for kind, excluded in variant.excludes_under.items():
+                check(f"variants.{name}.excludes_under.{kind}", excluded, others)
+        check("workloads", self.workloads, load_workloads())
         for workload, can in self.workloads.items():
-            if workload not in load_workloads():
-                raise ValueError(
-                    f"workloads: got {workload!r}; allowed: {', '.join(load_workloads())}"
-                )
-            for name in can.variants:
-                if name not in self.variants:
-                    allowed = ", ".join(self.variants) or "none"
-                    raise ValueError(
-                        f"workloads.{workload}.variants: got {name!r}; allowed: {allowed}"
-                    )
+            check(f"workloads.{workload}.variants", can.variants, self.variants)
         return self
 
     @cached_property
@@ -495,11 +484,9 @@ class System(Model):
         return None
 
     def why_not_on_processor(self, precision: Precision, flags: Collection[str]) -> str | None:
-        """Why a CPU cannot train in a precision, or None if it can, or if nothing is known of it.
+        """Why a CPU with some flags of /proc/cpuinfo cannot train in a precision; None if it can.
 
-        Args:
-            precision: one that the system trains in on CPUs.
-            flags: the CPU's, as /proc/cpuinfo names them; none where they are not known.
+        Without flags, nothing is known of the CPU, and there is no reason.
         """
         computed_in: Any = AMP["cpu"] if precision == "amp" else precision
         needed = (self.processors or self.host.processors).get(computed_in, ())

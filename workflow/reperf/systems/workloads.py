@@ -34,11 +34,7 @@ def written_shape(shape: Shape) -> str:
 
 
 def read_shape(text: str) -> Shape:
-    """The shape that `written_shape` has written.
-
-    Raises:
-        ValueError: it has not.
-    """
+    """The shape that `written_shape` has written; ValueError: it has not."""
     pairs = (word.partition("=") for word in text.split())
     return {name: int(value) for name, _, value in pairs}
 
@@ -126,9 +122,7 @@ class Workload(Model):
     def title_at(self, shape: Shape) -> str:
         """The title of what is trained at a shape, such as "BERT pretraining (2 layers)".
 
-        Args:
-            shape: values that are not the default are named by their labels, or else, if
-                none of them has one, by their keys.
+        Values that are not the default are named by their labels, or by their keys if none has one.
         """
         whole = self.default_shape | shape
         usual = self.default_shape

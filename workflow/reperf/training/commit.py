@@ -23,7 +23,7 @@ def checked_out_commit(root: Path) -> tuple[str | None, bool | None]:
         root: reperf's folder, without links in its path.
 
     Returns:
-        The commit, and whether files differ; None and None without such a repository or git.
+        None and None without such a repository or git.
     """
     # The caller may be working in another repository and have told git so, as a hook does.
     environment = {

@@ -31,11 +31,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 def check_hosts(report: Report) -> None:
-    """Refuse hosts that do not answer, that are one, or that have another folder, clock or GPUs.
-
-    Raises:
-        ReperfError: names the host, what is wrong with it, and what is allowed.
-    """
+    """Refuse hosts that do not answer, that are one, or that have another folder, clock or GPUs."""
     cluster = report.cluster
     assert cluster
     first = cluster.hosts[0]
@@ -77,11 +73,7 @@ def _unfit(host: str, why: str, allowed: str) -> ReperfError:
 
 
 def _ask(cluster: Cluster, note: Path, host: str) -> dict[str, Any]:
-    """What a host says of itself, with `off`: seconds by which its clock is surely off.
-
-    Raises:
-        ReperfError: it does not answer.
-    """
+    """What a host says of itself, with `off`: seconds by which its clock is surely off."""
     command = [sys.executable, "-m", "reperf.training.hosts", str(note)]
     asked = time.time()
     try:
@@ -101,18 +93,13 @@ def _ask(cluster: Cluster, note: Path, host: str) -> dict[str, Any]:
 
 def main() -> None:
     note = Path(sys.argv[1])
-    print(
-        json.dumps(
-            {
-                "name": socket.gethostname(),
-                "boot": _BOOT.read_text(encoding="ascii") if _BOOT.exists() else "",
-                "time": time.time(),
-                "note": note.read_text(encoding="utf-8") if note.exists() else "",
-                "gpus": len(gpus()),
-                "cpus": cores(),
-            }
-        )
-    )
+    answer = {
+        "name": socket.gethostname(),
+        "boot": _BOOT.read_text(encoding="ascii") if _BOOT.exists() else "",
+        "time": time.time(),
+        "note": note.read_text(encoding="utf-8") if note.exists() else "",
+    }
+    print(json.dumps(answer | {"gpus": len(gpus()), "cpus": cores()}))
 
 
 if __name__ == "__main__":

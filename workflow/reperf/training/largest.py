@@ -129,9 +129,6 @@ class _Trials:
 
         A framework may crash rather than say that memory is full. A batch that does so twice lacks
         memory if a smaller one trains.
-
-        Raises:
-            _NotFound: the trial ended in a way that has nothing to do with its size.
         """
         if batch not in self._known:
             self._known[batch] = self._attempt(batch)
@@ -150,11 +147,7 @@ class _Trials:
         return Tried(trains, max(record.peak_memory_bytes, default=None))
 
     def confirm(self, batch: int) -> bool:
-        """Whether a batch size trains each time.
-
-        Raises:
-            _NotFound: as `attempt` does.
-        """
+        """Whether a batch size trains each time."""
         confirmed = (self._attempt(batch).trains for _ in range(CONFIRMATIONS))
         return self.attempt(batch).trains and all(confirmed)
 
@@ -244,7 +237,9 @@ def largest(
     while high - low > multiple:
         batch = _predicted(peaks, multiple, memory)
         if batch is None or predictions == MOST_PREDICTIONS:
-            half = _between(low, high) // multiple * multiple
+            # Half way, or by their magnitudes, if these are far apart.
+            half = (low + high) // 2 if high <= SECOND * low else isqrt(low * high)
+            half -= half % multiple
             batch = half if high <= most else SECOND * low
         else:
             predictions += 1
@@ -260,17 +255,8 @@ def largest(
     return low
 
 
-def _between(low: int, high: int) -> int:
-    """Half way between two batches, or by their magnitudes, if these are far apart."""
-    return (low + high) // 2 if high <= SECOND * low else isqrt(low * high)
-
-
 def _predicted(peaks: dict[int, int | None], multiple: int, memory: int | None) -> int | None:
-    """The largest batch by the line through two that train; None if they give none.
-
-    Args:
-        peaks: batch size -> bytes, of those that train.
-    """
+    """The largest batch by the line through two that train, of some with known peaks; or None."""
     last = max(peaks)
     # Neighbours differ by little more than chance, and so do batches that fit into what a framework
     # takes for itself.

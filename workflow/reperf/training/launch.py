@@ -175,7 +175,7 @@ def launch(
     lines: Callable[[Iterable[bytes]], Iterable[bytes]] = iter,
     seconds_to_end: float = 0,
 ) -> Outcome:
-    """Run a command to its end, or end it.
+    """Run a command to its end, or end it; no process of it is left then, whatever happens.
 
     Servers start first, and the trainers once each server has been heard of. A server that ends
     before the trainers ends the run; after their end the launch ends the servers.
@@ -187,9 +187,6 @@ def launch(
         lines: makes the lines of the log from the pieces that a command prints.
         seconds_to_end: how long a command may take after SIGTERM before it is killed; 0 unless it
             has processes to end on other machines.
-
-    Returns:
-        The outcome; no process of the commands is left, whatever it is.
 
     Raises:
         ReperfError: the log cannot be written, for example because no space is left.
@@ -279,11 +276,7 @@ def _end_all(commands: Sequence[_Running], seconds: float) -> None:
 
 
 def _is_over(outcome: Outcome, listener: _Listener, log: Path, latest: float) -> bool:
-    """Whether a launch has come to an end, or must be ended.
-
-    Raises:
-        ReperfError: the log cannot be written.
-    """
+    """Whether a launch has come to an end, or must be ended."""
     if listener.trouble:
         raise ReperfError(f"{log}: cannot be written: {listener.trouble.strerror}")
     if outcome.exit_code is None and outcome.servers_ended is None:

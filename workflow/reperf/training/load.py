@@ -41,7 +41,6 @@ class Watch:
 
     Args:
         used: the numbers or UUIDs of the GPUs that the run will have.
-        pause: waits for so many seconds.
     """
 
     def __init__(
@@ -63,8 +62,8 @@ class Watch:
         """What was seen up to now; the end of the watch.
 
         Args:
-            ours: whether all that the run started were descendants of this process; if not, nobody
-                can tell its work from that of others, nor what held it back.
+            ours: whether all that the run started descends from this process; if not, nobody can
+                tell its work from that of others, nor what held it back.
         """
         self._ended.set()
         mhz = sum(self._clock) / len(self._clock) if self._clock else None

@@ -96,19 +96,11 @@ class Place:
         raise NotImplementedError
 
     def on_others(self, command: Sequence[str]) -> list[str]:
-        """How to run a command beside the run on each of the other nodes, on the job's own GPUs.
-
-        Returns:
-            Nothing where there are no others.
-        """
+        """How to run a command beside the run on each other node, on the job's own GPUs, if any."""
         return []
 
     def lines(self, pieces: Iterable[bytes]) -> Iterable[bytes]:
-        """The lines that launchers wrote, recovered from what the command wrote.
-
-        Args:
-            pieces: lines, or pieces of a line that is too long for memory.
-        """
+        """The lines that launchers wrote, recovered from the pieces that the command wrote."""
         return pieces
 
 
@@ -140,14 +132,8 @@ class ThisMachine(Place):
 class SlurmJob(Place):
     """The nodes of the job that this process runs in, on the first of them.
 
-    A job may have more nodes than the run, which then trains on the first of them.
-
-    Args:
-        run: what will be trained.
-        cluster: the settings of the cluster that decide how fast a run is.
-
-    Raises:
-        ReperfError: the job has fewer nodes.
+    A job may have more nodes than the run, which then trains on the first of them; a job that has
+    fewer is refused.
     """
 
     seconds_to_end = 20.0
@@ -161,7 +147,8 @@ class SlurmJob(Place):
                 f"{run.folder}: {run.topology} needs {count(run.nodes, 'node')}; Slurm's job "
                 f"{job} has {len(nodes)}"
             )
-        self.head = _address(self.nodes[0])
+        (facts,) = ask("scontrol", "--oneliner", "show", "node", self.nodes[0])
+        self.head = re.findall(r"\bNodeAddr=(\S+)", facts[0])[0]
         self._first_port = _FIRST_PORT + int(job) * _PORTS_OF_A_JOB % _PORTS
         on_gpus = run.device == "cuda"
         self._gpus = [gpus_option(cluster.get("gres"), run.devices_per_node)] * on_gpus
@@ -181,11 +168,7 @@ class SlurmJob(Place):
         }
 
     def staged(self, data: str) -> str:
-        """A copy on each node's own disk, if the cluster has one; it stays there for later runs.
-
-        Raises:
-            ReperfError: a node has no space for it, or cannot copy it.
-        """
+        """A copy on each node's own disk, if the cluster has one; it stays there for later runs."""
         stage, digest = self.cluster.get("stage"), read_of_set(data, "records")[0]
         if stage is None or digest is None or Path(data).is_absolute():
             return data
@@ -232,9 +215,7 @@ class Hosts(Place):
     """This machine and other hosts, on which another command starts launchers, such as ssh.
 
     Args:
-        run: what will be trained.
         variables: environment variables that the configuration adds.
-        remote: the command that reaches a host.
         hosts: that of rank 0, which is this machine, first.
     """
 
@@ -270,10 +251,9 @@ class Hosts(Place):
 def place_of(
     run: Run, cluster: Mapping[str, Any] | None, remote: str = "", hosts: Sequence[str] = ()
 ) -> Place:
-    """Where a run starts.
+    """Where a run starts: on this machine, unless the settings of a cluster are given.
 
     Args:
-        cluster: the settings of the cluster that decide how fast a run is; None without one.
         remote: what reaches `hosts`.
         hosts: of the cluster; none: it is Slurm's.
     """
@@ -287,12 +267,6 @@ def place_of(
 def _of_nodes(nodes: Sequence[str]) -> list[str]:
     """The options of srun for one task on each of some nodes of a job."""
     return [f"--nodelist={','.join(nodes)}", f"--nodes={len(nodes)}", f"--ntasks={len(nodes)}"]
-
-
-def _address(node: str) -> str:
-    """The address at which the other nodes reach a node."""
-    (facts,) = ask("scontrol", "--oneliner", "show", "node", node)
-    return re.findall(r"\bNodeAddr=(\S+)", facts[0])[0]
 
 
 def _on_its_node(command: Sequence[str], before: Sequence[str] = ()) -> list[str]:
@@ -319,9 +293,6 @@ def whole_lines(output: Iterable[bytes]) -> Iterator[bytes]:
 
     A part that was broken off holds exactly as much as srun passes on at once; the last or only
     part of a line holds less. A line too long for memory stays broken, every megabyte.
-
-    Args:
-        output: lines as srun wrote them.
     """
     begun: dict[bytes, bytes] = {}
     for line in output:

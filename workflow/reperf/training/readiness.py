@@ -27,13 +27,6 @@ def make_ready(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakema
 
     Only a call that trains checks. On a cluster each run records the other work of its node. The
     work folder must be locked: jobs that a killed call has left in it are cancelled.
-
-    Args:
-        report: with its device decided.
-        workflow: with its graph of jobs.
-
-    Raises:
-        ReperfError: names the host, or what Slurm lacks.
     """
     if not trains(workflow.dag):
         return
@@ -53,12 +46,10 @@ def make_ready(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakema
 def begin_or_wait(
     on_busy: str, look: Callable[[], tuple[str, bool]], pause: Callable[[float], None] = time.sleep
 ) -> None:
-    """Say that the machine is busy if it is; then wait until it is not, if that is asked for.
+    """Say that the machine is busy if it is; then wait until it is not, if `on_busy` is "wait".
 
     Args:
-        on_busy: "wait" or "go".
         look: gives the other work in words, "" for none, and whether it makes numbers unusable.
-        pause: waits for a number of seconds.
 
     Raises:
         ReperfError: Ctrl-C was pressed meanwhile.
@@ -89,10 +80,7 @@ def begin_or_wait(
 
 
 def look(gpus: Collection[str]) -> tuple[str, bool]:
-    """What other work this machine does right now.
-
-    Args:
-        gpus: the UUIDs of those that runs may have.
+    """What other work this machine does right now, beside which nobody should measure.
 
     Returns:
         The work in words, "" for none that would mark a number; and whether it spoils numbers.

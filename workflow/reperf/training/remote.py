@@ -69,7 +69,6 @@ def command_on(
         remote: what reaches a host: `ssh`, or words in which `{host}` may stand.
         hosts: as `remote` knows them; this machine is reached without it.
         command: its words; `{node_rank}` stands for a host's number, from 0, `{host}` for its name.
-        options: of `start`, such as `--label`.
     """
     start = [sys.executable, "-m", "reperf.training.remote", "start", *options]
     return [*start, remote, ",".join(hosts), *command]
@@ -154,10 +153,6 @@ class _Host:
         self._ended(self._process.wait())
 
 
-def _put(ends: "queue.SimpleQueue[tuple[int, int]]", rank: int, code: int) -> None:
-    ends.put((rank, code))
-
-
 def _write(line: bytes) -> None:
     """Write a whole line: lines of several hosts must not mix."""
     with _WRITING:
@@ -193,7 +188,7 @@ def start(
             [] if is_here(host) else reach(remote, host),
             orders | {"command": [_filled(word, rank, name_of(host)) for word in command]},
             b"%d: " % rank if label else b"",
-            partial(_put, ends, rank),
+            partial(lambda rank, code: ends.put((rank, code)), rank),
         )
     status, latest, beat = 0, float("inf"), time.monotonic()
     while running and time.monotonic() < latest:
@@ -276,11 +271,7 @@ def _first_line() -> bytes:
 
 
 def _lock_host(run: str) -> str:
-    """Take this host for a run until this process ends; the programs of a run share it.
-
-    Returns:
-        "", or which run has the host already.
-    """
+    """Take this host for a run and all of its programs; "", or which run has it already."""
     path = Path(tempfile.gettempdir(), f"reperf-{socket.gethostname()}.lock")
     file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
     with suppress(OSError):  # another user's

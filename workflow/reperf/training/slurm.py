@@ -69,7 +69,7 @@ def resources_of_job(
         times: how many of its time limits a job may take.
 
     Returns:
-        Snakemake's resources, as the executor slurm-shell reads them; none without a cluster.
+        Resources as Snakemake's executor slurm-shell reads them; none without a cluster.
     """
     cluster = report.slurm
     if cluster is None:
@@ -109,11 +109,7 @@ def resources_of_job(
 
 
 def check_commands() -> None:
-    """Refuse a machine without Slurm.
-
-    Raises:
-        ReperfError: names the command that is missing.
-    """
+    """Refuse a machine without Slurm."""
     for command in _COMMANDS:
         if shutil.which(command) is None:
             raise ReperfError(
@@ -146,8 +142,7 @@ def nodes_of(job: str) -> tuple[tuple[str, ...], int]:
 def check_allocation(report: Report) -> None:
     """Refuse a job of Slurm in which runs cannot start, and say for which ones it is too small.
 
-    Raises:
-        ReperfError: this is not the job's first node, whose load and hardware a record describes.
+    Runs start on the first node of a job, whose load and hardware a record describes.
     """
     check_commands()
     job, here = os.environ["SLURM_JOB_ID"], os.environ.get("SLURMD_NODENAME", "")
@@ -158,8 +153,8 @@ def check_allocation(report: Report) -> None:
             f"Slurm's job {job}: called on {where}; allowed: on {nodes[0]}, its first node, by "
             "sbatch or by srun --overlap --nodes=1 --ntasks=1 --pty bash"
         )
-    every = [topology for suite in report.suites for topology in suite.topologies_of_runs]
-    large = [name for name in dict.fromkeys(every) if topology_shape(name)[0] > len(nodes)]
+    every = dict.fromkeys(topology for _, topology in report.asked)
+    large = [name for name in every if topology_shape(name)[0] > len(nodes)]
     if large:
         print(
             f"reperf: Slurm's job {job} has {count(len(nodes), 'node')}: runs on "
@@ -228,8 +223,7 @@ def _must_wait(report: Report, devices: Mapping[_Node, int]) -> str:
 def gpus_of(resources: str, gres: str | None = None) -> int:
     """The GPUs in a node's generic resources, such as "gpu:v100:8(S:0-1),license:2".
 
-    Args:
-        gres: count only GPUs that Slurm gives this name, such as gpu:v100.
+    Only those count that Slurm gives the name `gres`, such as gpu:v100, if one is given.
     """
     of_type = re.escape(gres) if gres and ":" in gres else r"gpu(?::[^:,()]+)?"
     return sum(map(int, re.findall(rf"(?:^|,){of_type}:(\d+)", resources)))
@@ -237,11 +231,10 @@ def gpus_of(resources: str, gres: str | None = None) -> int:
 
 def _that_cannot_start(report: Report, sizes: list[int]) -> Iterator[tuple[Suite, str]]:
     """The topologies of suites that nodes of these sizes, in devices, cannot hold."""
-    for suite in report.suites:
-        for topology in suite.topologies_of_runs:
-            nodes, devices = topology_shape(topology)
-            if sum(size >= devices for size in sizes) < nodes:
-                yield suite, topology
+    for suite, topology in report.asked:
+        nodes, devices = topology_shape(topology)
+        if sum(size >= devices for size in sizes) < nodes:
+            yield suite, topology
 
 
 def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
@@ -341,28 +334,14 @@ def _out_of_use(nodes: str) -> list[str]:
 
 
 def reasons_of_waiting(jobs: Collection[str]) -> Counter[str]:
-    """Why jobs wait, as Slurm says: Priority, Resources, QOSMaxJobsPerUserLimit, ...
-
-    Args:
-        jobs: the numbers of our own jobs; those that do not wait are left out.
-
-    Returns:
-        Each reason, with the number of jobs.
-
-    Raises:
-        ReperfError: Slurm does not answer.
-    """
+    """Why some of our own jobs wait, as Slurm says: Priority, Resources, ...; with their number."""
     of_user = f"--user={getpass.getuser()}"
     waiting = ask("squeue", of_user, "--states=pending", "--format=%i|%r")
     return Counter("|".join(why) for job, *why in waiting if job in jobs)
 
 
 def preempted(jobs: Collection[str]) -> set[str]:
-    """Those of some of our own jobs that Slurm has ended for the sake of others.
-
-    Raises:
-        ReperfError: Slurm does not answer.
-    """
+    """Those of some of our own jobs that Slurm has ended for the sake of others."""
     of_user = f"--user={getpass.getuser()}"
     ended = ask("squeue", of_user, "--states=preempted", "--format=%i")
     return {job for (job,) in ended if job in jobs}

@@ -14,7 +14,7 @@ from trainers.contract.together import PARTING
 
 from reperf.building.code import digest_of_code
 from reperf.builds import RECORD, Build, ImageBuild, SiteBuild, build_of, why_build
-from reperf.builds.build import read_built_in, why_not_as_found
+from reperf.builds.build import Built, why_not_as_found
 from reperf.builds.engines import VISIBLE_GPUS, start_in, variables_inside
 from reperf.builds.installed import differing
 from reperf.builds.site_python import (
@@ -133,7 +133,7 @@ def why_not_planned(plan: RunPlan) -> str:
     """
     build = build_of(plan.run)
     if isinstance(build, SiteBuild):
-        planned = read_built_in(Path(plan.build.folder))
+        planned = Built.read(Path(plan.build.folder))
         why = why_not_as_found(planned, look(build.environment, build.system))
         return f"{why}; the next call plans the run anew" if why else _why_not_the_code(plan)
     looked = isinstance(build, ImageBuild) or (build.folder / RECORD).exists()
@@ -158,11 +158,7 @@ def _why_not_the_code(plan: RunPlan) -> str:
 
 
 def _check_nodes(build: SiteBuild, place: Place) -> None:
-    """Refuse an environment that is another one on one of a run's further nodes.
-
-    Raises:
-        ReperfError: names the node, and the packages with both versions.
-    """
+    """Refuse an environment that is another one on one of a run's further nodes."""
     others = place.nodes[1:]
     command = place.on_others(words_of_look(build.environment, build.system))
     if not command:
@@ -179,13 +175,7 @@ def _check_nodes(build: SiteBuild, place: Place) -> None:
 
 
 def why_nodes_differ(answers: Iterable[Listed], first: Listed, nodes: Sequence[str]) -> str:
-    """Which node has another environment than the first one, and how; "" if none has.
-
-    Args:
-        answers: what the other nodes list.
-        first: what the first node has.
-        nodes: their names, the first node first.
-    """
+    """Which of some nodes has another environment than the first one, and how; "" if none has."""
     listed = {answer.node: answer for answer in answers}
     for node in nodes[1:]:
         if node not in listed:
@@ -278,12 +268,7 @@ def placeholders(run: Run, place: Place) -> tuple[dict[str, object], str]:
 
 
 def launcher(words: Sequence[str], places: Mapping[str, object]) -> list[str]:
-    """What the build's Python is told to start a launcher on one node.
-
-    Args:
-        words: a system's `launch`, or its `serve`.
-        places: what stands for their placeholders.
-    """
+    """What the build's Python is told to start a launcher, or servers, on one node."""
     words = [part.format(**places) for part in words]
     if "-m" not in words:
         return words

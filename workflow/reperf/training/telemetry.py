@@ -160,11 +160,7 @@ def keep(metered: Iterable[tuple[str, Reading]], found: dict[str, Samples]) -> N
 
 
 def used_gpus(environment: Mapping[str, str], count: int) -> tuple[str, ...]:
-    """The first `count` GPUs that a process with these environment variables sees.
-
-    Returns:
-        Their UUIDs or numbers, as CUDA_VISIBLE_DEVICES names them.
-    """
+    """The first GPUs that a process with these variables sees, as CUDA_VISIBLE_DEVICES has it."""
     names = visible_names(environment)
     return tuple(map(str, range(count))) if names is None else names[:count]
 
@@ -172,11 +168,10 @@ def used_gpus(environment: Mapping[str, str], count: int) -> tuple[str, ...]:
 def power_of_window(
     meters: Mapping[str, Samples], window: tuple[int, int], ends: Mapping[int, float]
 ) -> Power | None:
-    """What was metered in the window, on all nodes whose meters cover it.
+    """What was metered between the ends of two iterations, on all nodes whose meters cover it.
 
     Args:
         meters: node -> its samples; all have equally many GPUs.
-        window: the iterations whose ends begin and end it.
         ends: iteration -> its end in seconds, by the meters' clock.
 
     Returns:

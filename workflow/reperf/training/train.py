@@ -84,11 +84,7 @@ _SHELL_SIGNALS = 128
 
 
 def train(
-    plan: RunPlan,
-    place: Callable[[Run], Place],
-    *,
-    attempt: int = 1,
-    last: bool = True,
+    plan: RunPlan, place: Callable[[Run], Place], *, attempt: int = 1, last: bool = True
 ) -> None:
     """Train once, and leave train.log and run.json in the run's folder.
 
@@ -115,12 +111,7 @@ def train(
         keep(folder, run_folder)
         return
     stopped, record = try_once(
-        resolved,
-        place(resolved.run),
-        folder,
-        attempt=attempt,
-        digest=plan.digest,
-        search=search,
+        resolved, place(resolved.run), folder, attempt=attempt, digest=plan.digest, search=search
     )
     if stopped or (record.status not in FINAL and not last):
         raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
@@ -130,11 +121,7 @@ def train(
 def _leave_without_batch(
     run: Run, search: LargestBatch, folder: Path, attempt: int, digest: str
 ) -> None:
-    """Leave the log and the record of the trial after which there was no batch to train with.
-
-    Raises:
-        ReperfError: they are missing, or were edited.
-    """
+    """Leave the log and the record of the trial after which there was no batch to train with."""
     log = Path(search.trials[-1].log)
     update = {
         "status": search.status,
@@ -164,7 +151,6 @@ def try_once(
 
     Args:
         plan: with its batch size known.
-        folder: where they are written.
         digest: of the plan as it was made, which the record names.
 
     Returns:
@@ -436,9 +422,7 @@ def _name_of_signal(number: int) -> str:
 def _last_error(tail: str) -> str:
     """The last line that looks like the message of an exception."""
     errors = re.findall(
-        r"^(?: *\d+: )?(?:\[[^\]\n]*\]:?)? *([\w.]*(?:Error|Exception)\b.*)$",
-        tail,
-        re.MULTILINE,
+        r"^(?: *\d+: )?(?:\[[^\]\n]*\]:?)? *([\w.]*(?:Error|Exception)\b.*)$", tail, re.MULTILINE
     )
     return errors[-1] if errors else ""
 
@@ -458,8 +442,7 @@ def _last_of(
 ) -> str:
     """Of ranks or servers, all of which have a name: which is furthest behind, and since when.
 
-    Args:
-        hung: those that no longer say that they live, where others do.
+    Those that `hung` no longer say that they live, where others do.
     """
     heard = {last.rank: last for last in last_heard}
     unheard = [name for number, name in enumerate(names) if number not in heard]

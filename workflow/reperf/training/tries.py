@@ -31,11 +31,7 @@ def this_call() -> str:
 
 
 def new_try(run: Path, plan: RunPlan) -> Path:
-    """Make the folder of the next try in a run's folder, and remove what a killed try left.
-
-    Returns:
-        The folder, which holds the plan.
-    """
+    """Make the folder of the next try of a run, with its plan; what a killed try left goes."""
     tries = _tries(run)
     for place in (run, *tries):
         if place.is_dir():
@@ -54,10 +50,9 @@ def keep(folder: Path, run: Path) -> None:
 
 
 def ended_try(plan: RunPlan, batch_size: int | None) -> Path | None:
-    """The last try of a run, if it is one of a plan, has come to its end, and is whole.
+    """The last try of a run, if it is of today's plan, has come to its end, and is whole.
 
     Args:
-        plan: today's.
         batch_size: the one that was found, if the plan leaves it open.
     """
     for folder in _tries(plan.run.folder)[-1:]:
@@ -84,14 +79,11 @@ def _is_of(record: RunRecord, plan: RunPlan, batch_size: int | None) -> bool:
 
 
 def keep_lost(run: Path) -> bool:
-    """Make the last try of a lost run its end, so that the report can show it.
+    """Make the last try of a lost run its end, so that the report can show it; whether it was lost.
 
     A run is lost if this call tried it and it left no record outside its tries: Slurm cancelled its
     job, or its node broke down, and the try's record says so. It is not lost if the user has ended
     the call; its job may still be ending.
-
-    Returns:
-        Whether it was lost.
     """
     if (run / RUN_RECORD).exists():
         return False

@@ -51,9 +51,6 @@ def conversion(settings: Clicks, _format_name: str, _workers: int) -> Conversion
     """Convert a file of clicks to rows.
 
     Workers read the file in pieces of whole lines; each part holds consecutive pieces.
-
-    Raises:
-        ReperfError: the file is refused.
     """
     clicks = settings.source
     lines = Pieces(clicks, settings.parts, f"lines of {LAYOUT}")
@@ -85,10 +82,7 @@ def _lines_before(path: Path, offset: int) -> int:
 
 
 def rows_of(text: bytes) -> npt.NDArray[Any]:
-    """Rows of whole lines.
-
-    Returns:
-        An array of ROW, one a line.
+    """Rows of whole lines: an array of ROW, one a line.
 
     Raises:
         ValueError: the number of the first line with a fault, from 0, and the fault.
@@ -203,9 +197,6 @@ def make(path: Path) -> None:
     That the n-th word is used 1/n^1.1 as often as the first is an assumption, as are the gaps and
     the integers. A label follows from hidden weights of the words, so that there is something to
     learn; a quarter of the lines are clicks, as in Criteo's. The lines are always the same.
-
-    Raises:
-        ReperfError: the file cannot be written.
     """
     random = np.random.RandomState(1)
     words = _words(random.random_sample((LINES, len(WORDS))))

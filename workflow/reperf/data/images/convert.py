@@ -44,11 +44,7 @@ SUFFIXES = (".jpeg", ".jpg")
 
 
 def conversion(settings: Images, format_name: str, _workers: int) -> Conversion[Image]:
-    """Convert images to records. They are shuffled by the seed and dealt out evenly.
-
-    Raises:
-        ReperfError: a name cannot be converted, or there are fewer images than parts.
-    """
+    """Convert images to records. They are shuffled by the seed and dealt out evenly."""
     listing, parts = Listing(settings.source), settings.parts
     if parts > len(listing):
         raise ReperfError(
@@ -163,13 +159,7 @@ def make(folder: Path, images_per_class: int = 32) -> None:
     random crop, scaled to one of ImageNet's usual sizes, perhaps mirrored, with film grain. The
     grain replaces the detail that an enlarged crop lacks, so that a file is as large, and as slow
     to decode, as one of ImageNet's: 110 kB at 500x375. The bytes depend only on the photographs and
-    the version of Pillow.
-
-    Args:
-        folder: gets train/<synset>/*.JPEG and manifest.json, in place of an earlier set there.
-
-    Raises:
-        ReperfError: a file cannot be written.
+    the version of Pillow. An earlier set in the folder is replaced.
     """
     train, partial = folder / "train", folder / ".train.partial"
     (folder / "manifest.json").unlink(missing_ok=True)

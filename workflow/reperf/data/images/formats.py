@@ -81,9 +81,6 @@ def _as_recordio(image: Image) -> list[bytes]:
     as a float, the image's id, 0) and the JPEG. Where the content holds the magic word at a
     multiple of four bytes, it is cut there and the word left out: flags mark the first (1), middle
     (2), last (3) piece.
-
-    Raises:
-        ValueError: the image is too large for a record.
     """
     header = pack("<IfQQ", 0, image.label, image.index, 0)
     size = len(header) + len(image.data)
@@ -111,16 +108,6 @@ def _head(flag: int, size: int) -> bytes:
     return pack("<II", MAGIC, flag << 29 | size)
 
 
-def _recordio_index_line(image: Image, offset: int, _: int) -> str:
-    """A line of a part's .idx file: the image's id and where its record begins."""
-    return f"{image.index}\t{offset}\n"
-
-
-def _list_line(image: Image, _: int, __: int) -> str:
-    """A line of a part's .lst file: the image's id, label and path under train/."""
-    return f"{image.index}\t{image.label:f}\t{image.synset}/{image.name}\n"
-
-
 def _join_indices(folder: Path, parts: Sequence[Part]) -> None:
     """Write all.idx: where the records begin in all parts, concatenated.
 
@@ -141,7 +128,11 @@ OFRECORD = Format(_as_ofrecord)
 RECORDIO = Format(
     _as_recordio,
     suffix=".rec",
-    sidecars={".idx": _recordio_index_line, ".lst": _list_line},
+    sidecars={
+        ".idx": lambda image, at, _: f"{image.index}\t{at}\n",
+        # Its id, its label and its path under train/.
+        ".lst": lambda image, *_: f"{image.index}\t{image.label:f}\t{image.synset}/{image.name}\n",
+    },
     finish=_join_indices,
 )
 FORMATS: dict[str, Format[Image]] = {

@@ -39,11 +39,7 @@ class Image(NamedTuple):
 
 
 def read_image(path: str, label: int, synset: str, name: str, index: int) -> Image:
-    """Read and check an image; only a CMYK JPEG or a PNG is encoded again.
-
-    Raises:
-        ReperfError: the file cannot be read, is empty or does not decode.
-    """
+    """Read and check an image; only a CMYK JPEG or a PNG is encoded again."""
     data = _read(path)
     if not data:
         raise ReperfError(f"{path}: an empty file; allowed: a JPEG")
@@ -78,13 +74,10 @@ def _read(path: str) -> bytes:
 
 
 def read_headers(data: bytes) -> tuple[int, int, str]:
-    """Check a JPEG's headers and end.
+    """Check a JPEG's headers and end; a ValueError says why the image does not decode.
 
     Returns:
         Height and width in pixels, and libjpeg's name of the colours, such as YCbCr or CMYK.
-
-    Raises:
-        ValueError: why the image does not decode.
     """
     if not data.startswith(_START_OF_IMAGE):
         raise ValueError("not a JPEG")
@@ -107,13 +100,10 @@ def _check_size(width: int, height: int) -> None:
 
 
 def as_rgb_jpeg(data: bytes) -> bytes:
-    """Decode an image and encode it as an RGB JPEG of quality 100.
+    """Decode an image, or say why not by a ValueError; encode it as an RGB JPEG of quality 100.
 
     For ImageNet's CMYK JPEGs and its PNG with a JPEG's name; the result depends on Pillow's
     version.
-
-    Raises:
-        ValueError: why the image does not decode.
     """
     encoded = io.BytesIO()
     try:

@@ -48,11 +48,7 @@ IDS = Format[Pair](
 
 
 def conversion(settings: Pairs, _format_name: str, _workers: int) -> Conversion[Pair]:
-    """Convert pairs to ids. Each part has neighbouring pairs, as many as any other or one more.
-
-    Raises:
-        ReperfError: the vocabulary or a file is refused, or there are fewer pairs than parts.
-    """
+    """Convert pairs to ids. Each part has neighbouring pairs, as many as any other or one more."""
     vocabulary = read_vocabulary(settings.joint_bpe)
     lines = Lines(settings.source)
     if len(lines) < settings.parts:
@@ -96,8 +92,7 @@ def conversion(settings: Pairs, _format_name: str, _workers: int) -> Conversion[
 class Lines:
     """The pairs of a folder: 16 bytes of each are held, and nothing of the text.
 
-    Raises:
-        ReperfError: a file is empty, or one has more lines than the other.
+    Files of which one has more lines than the other are refused.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -115,11 +110,7 @@ class Lines:
         return self._count
 
     def between(self, begin: int, end: int) -> Iterator[tuple[Path, list[str]]]:
-        """The sources of pairs, from one to before another, and their targets, with their files.
-
-        Raises:
-            ReperfError: a file cannot be read, has changed or is not UTF-8.
-        """
+        """The sources of pairs, from one to before another, and their targets, with their files."""
         for path, edges in self._edges.items():
             first, last = edges[[begin, end]].tolist()
             text = read_piece(path, first, last - first, LAYOUT)
@@ -144,9 +135,6 @@ def make(folder: Path) -> None:
 
     Nobody has written them: the rules of both languages' numerals make them. A number and a sum
     follow each other, 20,000 pairs, always the same bytes.
-
-    Raises:
-        ReperfError: a file cannot be written.
     """
     for name, words, total in (
         (SOURCE, english, "{} and {} make {}"),

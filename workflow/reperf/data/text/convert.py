@@ -36,10 +36,6 @@ def conversion(settings: Text, format_name: str, _workers: int) -> Conversion[by
     The text is cut into chunks of whole documents, some megabyte each, which are dealt out to the
     parts in turn; the sequences of a chunk are in a random order. The vocabulary lies in the
     folder, too, as vocab.txt.
-
-    Raises:
-        ReperfError: the vocabulary or the text is refused, or there are too few documents for the
-            parts.
     """
     corpus = Corpus(settings.source)
     chunks = corpus.chunks(settings.parts)
@@ -159,9 +155,6 @@ def make(path: Path) -> None:
 
     A sentence a line, an empty line after each document. It comes with every Python, under its
     licence, as pydoc_data.topics; the bytes depend only on the version of Python.
-
-    Raises:
-        ReperfError: the file cannot be written.
     """
     with whole_file(path) as stream:
         for _, topic in sorted(topics.items()):

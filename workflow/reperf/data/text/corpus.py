@@ -33,17 +33,11 @@ Offsets = npt.NDArray[np.int64]
 
 
 class Corpus:
-    """A text: a file, or all files of a folder in the order of their paths.
+    """A text: a file, or all files of a folder in the order of their paths; refused if it is empty.
 
-    Eight bytes a document are held, and nothing of the text. A file begins a document.
-
-    Args:
-        text: a file or a folder of files. A file that begins with `<doc ` holds articles as
-            WikiExtractor leaves them, any other file a sentence a line and an empty line between
-            documents.
-
-    Raises:
-        ReperfError: there is no such text, or it holds no documents.
+    Eight bytes a document are held, and nothing of the text. A file begins a document. A file that
+    begins with `<doc ` holds articles as WikiExtractor leaves them, any other file a sentence a
+    line and an empty line between documents.
     """
 
     def __init__(self, text: Path) -> None:
@@ -67,13 +61,10 @@ class Corpus:
         """Cut the text into chunks of whole documents, equally many for each part.
 
         Chunks are near equal in bytes, have at least LEAST_DOCUMENTS documents, and as far as that
-        allows at most CHUNK bytes.
+        allows at most CHUNK bytes; too few documents are refused.
 
         Returns:
             The number of the first document of each chunk, and of all documents.
-
-        Raises:
-            ReperfError: there are too few documents.
         """
         if len(self) < LEAST_DOCUMENTS * parts:
             raise ReperfError(
@@ -92,11 +83,7 @@ class Corpus:
         return [*edges, len(self)]
 
     def documents(self, first: int, end: int) -> Iterator[list[str]]:
-        """The sentences of each of some neighbouring documents, as far as it has any.
-
-        Raises:
-            ReperfError: a file cannot be read, has changed, or is not UTF-8.
-        """
+        """The sentences of each of some neighbouring documents, as far as it has any."""
         begin, finish = self._starts[[first, end]].tolist()
         for number, content in self._files.between(begin, finish):
             yield from (_articles if self._holds_articles[number] else _documents)(content)
@@ -120,8 +107,7 @@ def _find_documents(path: Path) -> tuple[bool, Offsets]:
 def _begins_after_empty(block: bytes, after_empty: bool) -> tuple[Offsets, bool]:
     """Where documents begin in a block of lines, and whether its last line is empty.
 
-    Args:
-        after_empty: whether an empty line, or nothing, precedes the block.
+    An empty line, or nothing, precedes the block if it is `after_empty`.
     """
     content = np.frombuffer(block, np.uint8)
     ends = np.flatnonzero(content == ord("\n")) + 1

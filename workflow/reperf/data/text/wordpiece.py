@@ -101,14 +101,11 @@ def _tables() -> tuple[dict[int, None], dict[int, None], dict[int, str]]:
 def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]:
     """Train a vocabulary on a text; it is filled up with tokens that nothing uses.
 
-    It depends on the text and the arguments alone, which are as in WordPieces.
+    It depends on the text and the arguments alone, which are as in WordPieces. A text with more
+    different characters than the vocabulary can hold is refused.
 
     Returns:
         `size` tokens in the order of their ids.
-
-    Raises:
-        ReperfError: the text cannot be read, or has more different characters than the vocabulary
-            can hold.
     """
     tokenizer = Tokenizer(WordPiece(unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = WhitespaceSplit()
@@ -125,10 +122,7 @@ def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]
             f"{len(first) + len(alphabet)} tokens, got {size}; allowed: a larger one"
         )
     trainer = WordPieceTrainer(
-        vocab_size=size,
-        min_frequency=LEAST_FREQUENCY,
-        special_tokens=first,
-        show_progress=False,
+        vocab_size=size, min_frequency=LEAST_FREQUENCY, special_tokens=first, show_progress=False
     )
     tokenizer.train_from_iterator(chain.from_iterable(_sample(corpus, lowercase)), trainer)
     ids = tokenizer.get_vocab()

@@ -23,9 +23,6 @@ def make(path: Path) -> None:
 
     It comes with every Python, under its licence, as pydoc_data.topics. The bytes depend only on
     the version of Python.
-
-    Raises:
-        ReperfError: the file cannot be written.
     """
     write_whole(path, f"{END}\n".join(topic.rstrip() + "\n" for _, topic in sorted(topics.items())))
 
@@ -34,9 +31,6 @@ def conversion(settings: Tokens, _format_name: str, _workers: int) -> Conversion
     """Convert text to ids.
 
     The text is cut into pieces of lines, a megabyte each, of which each part has neighbouring ones.
-
-    Raises:
-        ReperfError: the vocabulary or the text is refused.
     """
     vocabulary = read_vocabulary(settings.bpe)
     text = Pieces(settings.source, settings.parts, f"{UTF8}, with a line {END} between documents")

@@ -81,11 +81,7 @@ def conversion(settings: Words, _format_name: str, workers: int) -> Conversion[I
         IDS,
         fill,
         "no line with two words; allowed: more text for each part, or a larger thinning",
-        {
-            "vocabulary": end,
-            "words_read": counts.total(),
-            "words_known": sum(vocabulary.values()),
-        },
+        {"vocabulary": end, "words_read": counts.total(), "words_known": sum(vocabulary.values())},
         [f"{word} {count}" for word, count in vocabulary.items()],
     )
 

@@ -1,20 +1,38 @@
-"""docs/configuration.md, made from the models that check a configuration."""
+"""Write docs/configuration.md, and the tables of docs/log-formats.md: from the models and formats.
 
+python docs/make_tables.py
+"""
+
+import ast
+import inspect
 import json
+import pkgutil
+import re
+from functools import cache
+from importlib import import_module
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel
-
 from reperf.config import Cluster, Data, Engine, Entry, LogSource, Parallel, Report, Suite, Window
 from reperf.config.parallelism import Servers
 from reperf.config.site import Hardware, SiteEnvironment
 from reperf.config.suite import Measured
+from reperf.files import write_whole
+from reperf.logs import formats as package
+from reperf.logs.format import Format, Prints
+from reperf.logs.formats import formats
 
+DOCS = Path(__file__).parent
+LINES = ("format", "a line that identifies it")
+METHODS = ("format", "counts from", "time from", "published method")
+"""The heads of the two tables of docs/log-formats.md."""
 HEAD = """\
 # Configuration
 
-<!-- Made from workflow/reperf/config/: reperf config docs > docs/configuration.md -->
+<!-- Made from workflow/reperf/config/: python docs/make_tables.py -->
 
 A report says what is measured, a site's file where; both are YAML, with the keys below.
 `config.yaml` is the report that plain `snakemake` makes, `reports/` has more, and
@@ -148,3 +166,66 @@ def _left_out(key: str, field: dict[str, Any], model: dict[str, Any]) -> str:
         return default
     of_keys = isinstance(default, list) and any(isinstance(item, dict) for item in default)
     return "" if default is None or "$ref" in field or of_keys else f"`{json.dumps(default)}`"
+
+
+def with_tables(page: str) -> str:
+    """A page on log formats with both tables as they should be."""
+    for head, row in ((LINES, _lines), (METHODS, _methods)):
+        top = _row(head)
+        rows = [row(log_format) for log_format in formats().values()]
+        table = "\n".join([top, "|" + "---|" * len(head), *map(_row, rows), ""])
+        page = re.sub(
+            rf"^{re.escape(top)}\n(?:\|.*\n)*", table.replace("\\", r"\\"), page, flags=re.M
+        )
+    return page
+
+
+@cache
+def docstrings() -> dict[str, str]:
+    """The docstring of each format, by its name: the text after its definition, or its module's."""
+    found = {}
+    for file in pkgutil.iter_modules(package.__path__):
+        module = import_module(f"{package.__name__}.{file.name}")
+        tree = ast.parse(inspect.getsource(module))
+        for node, after in pairwise([*tree.body, None]):
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            value = vars(module).get(node.targets[0].id)
+            if isinstance(value, Format):
+                text = isinstance(after, ast.Expr) and ast.literal_eval(after.value)
+                found[value.name] = text or module.__doc__ or ""
+    return found
+
+
+def _lines(log_format: Format) -> tuple[str, ...]:
+    shown = re.findall(r"^ {4} *(.+)", docstrings()[log_format.name], re.M)
+    # A bar ends a cell of a table even within code.
+    lines = (re.sub(r"\|", r"\\|", line.rstrip().expandtabs(1)) for line in shown)
+    return f"`{log_format.name}`", "<br>".join(f"`{line}`" for line in lines)
+
+
+def _methods(log_format: Format) -> tuple[str, ...]:
+    published = (log_format.published.__doc__ or "") if log_format.published else "none"
+    own = log_format.system == "mlperf" and log_format.step_is[0] == "global_batch"
+    counts = "the log's own counts" if own else str(log_format.counts_from)
+    return f"`{log_format.name}`", counts, _times(log_format), published.splitlines()[0]
+
+
+def _times(log_format: Format) -> str:
+    if log_format.clock:
+        return log_format.clock.title
+    if "duration" not in log_format.line.groupindex:
+        return "nothing: refused"
+    if Prints.EVENLY in log_format.prints:
+        return "the mean time of an iteration since the previous line"
+    return "printed durations"
+
+
+def _row(cells: tuple[str, ...]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+if __name__ == "__main__":
+    write_whole(DOCS / "configuration.md", configuration_page())
+    formats_page = DOCS / "log-formats.md"
+    write_whole(formats_page, with_tables(formats_page.read_text(encoding="utf-8")))
