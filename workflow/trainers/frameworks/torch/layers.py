@@ -25,11 +25,6 @@ class Layered(nn.Module):
         """A stage of a pipeline: takes what the stage before returns, the first one samples.
 
         Only this one is made, for no process has memory for the others.
-
-        Args:
-            flags: what parse_flags returned.
-            cuts: the first weight of each stage but the first.
-            number: which one, from 0.
         """
         names, makers = zip(*cls.layers(flags))
         # A layer has several weights, of which only the first may begin a stage.
