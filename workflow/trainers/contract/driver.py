@@ -81,10 +81,7 @@ class Work:
         return [{"params": own, "weight_decay": decay} for decay, own in groups.items()]
 
     def _found(self, name):
-        """What a name such as resnet50.ResNet50 says in the framework's folder; imported now.
-
-        A reader may need what nothing else does.
-        """
+        """What a name such as resnet50.ResNet50 says in the framework's folder; imported now."""
         module, _, name = name.rpartition(".")
         folder = self.flags.backend.split(".")[0]
         return getattr(import_module(f"trainers.frameworks.{folder}.{module}"), name)

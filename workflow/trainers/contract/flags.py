@@ -27,11 +27,7 @@ def parse_names(argv=None):
 
 
 def parse_flags(recipe, argv=None):
-    """Read the flags that all trainers have.
-
-    Returns:
-        Their values; `shape` is a dictionary, `pipeline` a tuple, which is empty without one.
-    """
+    """The flags that all trainers have; `shape` is a dictionary, `pipeline` a tuple."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     add = parser.add_argument
     add("--workload", required=True)

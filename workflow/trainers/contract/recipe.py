@@ -73,10 +73,7 @@ def clips(recipe):
 
 
 def optimizer_of(recipe, flags):
-    """The recipe's optimizer as the flags want it.
-
-    For a proof it has so much weight decay that mistakes show.
-    """
+    """The recipe's optimizer as the flags want it."""
     optimizer = recipe.OPTIMIZER
     if flags.proof:
         optimizer = optimizer._replace(weight_decay=PROOF_DECAY[type(optimizer)])

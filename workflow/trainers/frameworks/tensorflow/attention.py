@@ -1,7 +1,4 @@
-"""Attention of several heads, for models in TensorFlow 2 and 1.15.
-
-Features of all tokens are rows.
-"""
+"""Attention of several heads in TensorFlow 2 and 1.15; features of all tokens are rows."""
 
 import tensorflow as tf
 

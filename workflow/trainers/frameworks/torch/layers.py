@@ -6,11 +6,8 @@ from torch import nn
 class Layered(nn.Module):
     """Takes a batch of samples and labels, returns their mean loss.
 
-    A subclass has
-
-    - layers(flags), which yields, for each layer in order, what the recipe's names of its weights
-      begin with, "" if it has none, and what makes it;
-    - loss(outputs, labels), which has no weights.
+    A subclass has loss(outputs, labels), without weights, and layers(flags): for each layer what
+    the recipe's names of its weights begin with, "" if it has none, and what makes it.
     """
 
     def __init__(self, flags):
