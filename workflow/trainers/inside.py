@@ -27,18 +27,11 @@ FRAMEWORKS = ("jax", "mxnet", "oneflow", "paddle", "tensorflow", "torch")
 
 
 def inside(framework):
-    """What is here.
+    """What is here; `overlay` are the packages that a virtual environment adds.
 
-    Args:
-        framework: the package that is imported; how one of FRAMEWORKS was built is known, too.
-
-    Returns:
-        python, executable, system, machine, libc; compilers, device -> the path of the compiler
-        that is found for it, or None; packages, name -> version, and overlay, those of them that a
-        virtual environment adds to what lies beneath it; framework, its version, or None where it
-        is not there; cuda, rocm and nccl, the versions that it was built for, which are None in a
-        build for CPUs; architectures, what the framework itself says that it is compiled for, empty
-        if it does not say; and import_trouble, the last line of what an import said if it failed.
+    `cuda`, `rocm` and `nccl` are the versions for which the framework was built, None in a build
+    for CPUs; `architectures` are empty if it does not say them, and `import_trouble` is the last
+    line of what an import said if it failed.
     """
     packages, overlay = _packages()
     return {
@@ -55,15 +48,7 @@ def inside(framework):
 
 
 def listed(framework):
-    """What is known without importing.
-
-    Args:
-        framework: the package that is looked for.
-
-    Returns:
-        node, its name; python, executable and packages, as `inside` has them; is_there, whether the
-        framework is installed; and variables, all environment variables that are set here.
-    """
+    """What is known without importing, `is_there` whether the framework is, and all variables."""
     return {
         "node": os.environ.get("SLURMD_NODENAME") or platform.node(),
         "python": platform.python_version(),

@@ -18,15 +18,8 @@ from trainers.inside import FRAMEWORKS
 def link(folder, beside):
     """Link each of CUDA's libraries, by its name and by its name without a version.
 
-    Args:
-        folder: of the framework; NVIDIA's packages lie beside it.
-        beside: the folder within it, where its loader looks.
-
     Returns:
         The names that were linked.
-
-    Raises:
-        OSError: the folder cannot be written to.
     """
     there = os.path.join(folder, beside)
     names = []

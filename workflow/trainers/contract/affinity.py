@@ -11,14 +11,10 @@ from pathlib import Path
 
 
 def keep_near_gpu(ordinal, root="/"):
-    """Confine this process, with the threads that it has, to the CPUs next to a GPU.
-
-    Args:
-        ordinal: the GPU's number as CUDA counts in this process, so within CUDA_VISIBLE_DEVICES.
-        root: the folder in which the kernel's `sys` lies.
+    """Confine this process, with its threads, to the CPUs next to the GPU of a number of CUDA's.
 
     Returns:
-        The CPUs that the process may use now, such as "0-31,64-95"; None if it cannot be said.
+        The CPUs that it may use now, such as "0-31,64-95"; None if it cannot be said.
     """
     if not hasattr(os, "sched_setaffinity"):
         return None
@@ -28,11 +24,7 @@ def keep_near_gpu(ordinal, root="/"):
 
 
 def keep_to(cpus):
-    """Confine this process to those CPUs among its own, if there are any.
-
-    Returns:
-        The set of CPUs that it may use now.
-    """
+    """Confine this process to those CPUs among its own, if any; returns those that it may use."""
     own = os.sched_getaffinity(0)
     wanted = own & cpus
     if not wanted or wanted == own:
@@ -64,12 +56,7 @@ def pci_address(ordinal):
 
 
 def cpus_near(address, root="/"):
-    """The CPUs next to a device, by the kernel; none if it does not know.
-
-    Args:
-        address: the device's, in either case of letters, with a domain of four digits or eight.
-        root: the folder in which the kernel's `sys` lies.
-    """
+    """The CPUs next to a device, by the kernel; none if it does not know."""
     domain, _, rest = address.lower().partition(":")
     folder = Path(root, "sys/bus/pci/devices", f"{int(domain, 16):04x}:{rest}")
     try:

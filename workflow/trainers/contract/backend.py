@@ -46,13 +46,6 @@ class Backend:
     """A framework on this process's device.
 
     The driver makes it first: the device is ready then, and the ranks are connected.
-
-    Args:
-        flags: what parse_flags, or parse_trial_flags, returned.
-        place: this process's.
-
-    Raises:
-        Refused: there is no such device.
     """
 
     computes = {}
@@ -198,10 +191,6 @@ class Step:
     """One iteration of training: of the whole model, of a stage or of a shard.
 
     Made ready to train: weights at their start, optimizer, batches.
-
-    Args:
-        backend: the framework's.
-        work: what is to be trained, a trainers.contract.driver.Work.
     """
 
     accumulates = False
@@ -229,16 +218,10 @@ class Step:
         """Compile what iterations need, after the loss without dropout, before the first one."""
 
     def __call__(self, wanted):
-        """Train one iteration, waiting for nothing but batches.
+        """Train one iteration, waiting for nothing but batches; returns what fetch takes.
 
         Of several batches the gradients of all, and their losses, are averaged: as of one batch, as
-        large as all, in which each counts alike.
-
-        Args:
-            wanted: whether the loss will be fetched.
-
-        Returns:
-            What fetch takes.
+        large as all, in which each counts alike. If the loss will be fetched, it is `wanted`.
         """
         raise NotImplementedError
 
@@ -297,8 +280,6 @@ class Feed:
     given, which Backend.mark's answer says, to the time at which the batch has come.
 
     Args:
-        backend: the framework's.
-        work: what is to be trained.
         share: which of how many readers this rank is; left out: each rank reads.
         prepared: makes, of batches on the host, what the model takes.
         counts: whether what this rank reads is counted; ranks that share layers read the same.

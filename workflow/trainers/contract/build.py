@@ -59,11 +59,7 @@ def values_in(path):
 
 
 def said_by(code):
-    """What a piece of code says in a process of its own, which may crash.
-
-    Returns:
-        The last line of its output, or None if it failed; and then why, in one line.
-    """
+    """The last line of what code says in a process of its own; None and why if that fails."""
     answer = subprocess.run(
         [sys.executable, "-c", code],
         check=False,
@@ -80,25 +76,15 @@ def said_by(code):
 
 
 def library_of(folder, name):
-    """Where one of NVIDIA's libraries is.
+    """The path of one of NVIDIA's libraries, such as libnccl.so.2, beside a framework's folder.
 
-    Args:
-        folder: of the framework; NVIDIA's packages lie beside it.
-        name: such as libnccl.so.2.
-
-    Returns:
-        Its path; where no package has it, its name, by which the loader finds the machine's.
+    Where no package has it, its name, by which the loader finds the machine's.
     """
     return next(iter(found(os.path.dirname(folder), "nvidia/*/lib/" + name)), name)
 
 
 def nccl_version(libraries, folder):
-    """The version of NCCL, such as 2.29.7, that libraries hold or else load; None without one.
-
-    Args:
-        libraries: paths; all of one framework.
-        folder: of the framework; NVIDIA's packages lie beside it.
-    """
+    """The version of NCCL, such as 2.29.7, that libraries hold or else load; None without one."""
     inside = written_in(libraries, _NCCL)
     loaded = None if inside else _asked(library_of(folder, "libnccl.so.2"), "ncclGetVersion")
     return nccl_as_written(*loaded) if loaded else inside
@@ -115,12 +101,6 @@ def compiler_version(libraries, folder):
     """The version of CUDA, such as 11.8, whose run-time compiler libraries load.
 
     CUDA's runtime itself does not say its version without a driver.
-
-    Args:
-        libraries, folder: as in nccl_version.
-
-    Returns:
-        None if they name no such compiler, or if it is not there.
     """
     name = written_in(libraries, _COMPILER)
     numbers = name and _asked(library_of(folder, name), "nvrtcVersion", 2)
@@ -128,12 +108,7 @@ def compiler_version(libraries, folder):
 
 
 def written_in(libraries, pattern):
-    """The first group of a pattern's first match in the bytes of libraries, None without one.
-
-    Args:
-        libraries: paths; of each, only what is looked at is read.
-        pattern: compiled, of bytes.
-    """
+    """The first group of a pattern's first match in the bytes of libraries, None without one."""
     for path in libraries:
         with open(path, "rb") as stream, _mapped(stream) as content:
             match = pattern.search(content)

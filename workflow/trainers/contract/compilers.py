@@ -27,12 +27,9 @@ def compiler_for(device):
 def compiled_before(flags, rank):
     """The file of what this rank's program is compiled to, if another repeat has left it there.
 
-    Repeats differ in their seed, which must not be part of the program. Another host's processor
-    may be another one.
-
-    Returns:
-        Its path; None: this run compiles for itself. Under a limit the compiler's memory counts,
-        and each run must need as much.
+    Repeats differ in their seed, which must not be part of the program; another host's processor
+    may be another one. None: this run compiles for itself. Under a limit the compiler's memory
+    counts, and each run must need as much.
     """
     folder = os.environ.get(COMPILED)
     if not folder or process.is_limited():

@@ -4,12 +4,7 @@ from collections import deque
 
 
 class Counts:
-    """Adds up what the batches of a rank count, on the host, and lags behind no device.
-
-    Args:
-        recipe: the workload's numbers; without `counts` only samples are counted, which needs
-            nothing of this.
-    """
+    """Adds up what the batches of a rank count, on the host, and lags behind no device."""
 
     def __init__(self, recipe):
         self._of = getattr(recipe, "counts", None)
@@ -19,12 +14,7 @@ class Counts:
         self._each = None
 
     def of(self, batches):
-        """The same batches, each counted when it is taken.
-
-        Args:
-            batches: an iterator of batches as the recipe's `counts` takes them. Whoever takes them
-                may be ahead of training, in another thread, too.
-        """
+        """The same batches, each counted when it is taken, which may be ahead of training."""
         return batches if self._of is None else self._counted(batches)
 
     def _counted(self, batches):
@@ -40,11 +30,7 @@ class Counts:
         self._each = self._whole(batch) if self._of else {}
 
     def after(self, iteration):
-        """What this rank has trained on in all iterations up to one, such as {"tokens": 4096}.
-
-        Args:
-            iteration: from 1, and never an earlier one than before.
-        """
+        """What was trained on up to an iteration, no earlier one than before: {"tokens": 4096}."""
         if self._each is not None:
             return {unit: count * iteration for unit, count in self._each.items()}
         while self._read and self._summed < iteration:

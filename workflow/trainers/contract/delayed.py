@@ -13,10 +13,6 @@ class Turns:
     """What one replica of a stage computes: its batches, by their numbers among all.
 
     Batch m goes to replica m mod R of a stage that has R.
-
-    Args:
-        place: the replica's trainers.contract.stages.Stage.
-        iterations: how many are logged; in each, every replica of the first stage has one batch.
     """
 
     def __init__(self, place, iterations):
@@ -40,12 +36,7 @@ class Turns:
 
 
 def depth(pipeline, stage):
-    """How many batches a replica of a stage sends forward before the first one comes backward.
-
-    Args:
-        pipeline: the replicas of each stage.
-        stage: from 0.
-    """
+    """How many batches a replica of a stage sends forward before the first one comes backward."""
     return (sum(pipeline[stage:]) - 1) // pipeline[stage]
 
 

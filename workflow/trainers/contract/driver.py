@@ -18,17 +18,7 @@ SETTLING = 2
 
 
 class Work:
-    """What is to be trained: the recipe's numbers as the flags want them.
-
-    Args:
-        recipe: a module of trainers.recipes.
-        flags: what parse_flags returned.
-        global_batch: samples of all ranks in an iteration.
-        computes: device -> the data types in which the framework computes beside float32.
-
-    Raises:
-        Refused: the framework has no such precision.
-    """
+    """What is to be trained: the recipe's numbers as the flags want them."""
 
     def __init__(self, recipe, flags, global_batch, computes):
         self.recipe, self.flags = recipe, flags
@@ -53,11 +43,7 @@ class Work:
         return self._found(self.flags.part[name]) if name in self.flags.part else default
 
     def step(self, backend):
-        """The Step that trains; one that shares the model is a part of the system's own.
-
-        Raises:
-            Refused: it has none for what the flags ask for.
-        """
+        """The Step that trains; one that shares the model is a part of the system's own."""
         asked = [kind for kind in ("pipeline", "shard", "tensor") if getattr(self.flags, kind)]
         for kind in asked:
             if kind not in self.flags.part:
@@ -68,11 +54,7 @@ class Work:
         return self.part(name, usual)(backend, self)
 
     def named(self, weights):
-        """A whole model's weights, which have the recipe's order, by the recipe's names.
-
-        Raises:
-            Refused: there are more of them than the recipe has, or fewer.
-        """
+        """A whole model's weights, which have the recipe's order, by the recipe's names."""
         weights = list(weights)
         if len(weights) != len(self.shapes):
             has = f"the model has {len(weights)} weights, {self.flags.workload}"
@@ -99,21 +81,14 @@ class Work:
         return [{"params": own, "weight_decay": decay} for decay, own in groups.items()]
 
     def _found(self, name):
-        """What a name such as resnet50.ResNet50 says in the framework's folder; imported now.
-
-        A reader may need what nothing else does.
-        """
+        """What a name such as resnet50.ResNet50 says in the framework's folder; imported now."""
         module, _, name = name.rpartition(".")
         folder = self.flags.backend.split(".")[0]
         return getattr(import_module(f"trainers.frameworks.{folder}.{module}"), name)
 
 
 def run(argv=None):
-    """Train as flags say; the process ends with this.
-
-    Args:
-        argv: the flags; by default those of this process.
-    """
+    """Train as flags say; the process ends with this."""
     recipe, flags = _told(argv)
     place = _before(flags).PLACE
     flags.cpus = keep_near_gpu(place.local_rank) if flags.device == "cuda" else None
@@ -167,16 +142,7 @@ def _before(flags):
 
 
 def train(backend, work, log):
-    """Train, and log it.
-
-    Args:
-        backend: a trainers.contract.backend.Backend.
-        work: what is to be trained.
-        log: this rank's StepLog.
-
-    Raises:
-        Refused: the run would not measure the workload.
-    """
+    """Train, and log it."""
     flags = work.flags
     meeting = backend.meeting if flags.together else None
     if flags.together and meeting is None and backend.place.world_size > 1:

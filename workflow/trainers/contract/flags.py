@@ -12,14 +12,7 @@ MOST_LOADER_THREADS = 16
 
 
 def parse_names(argv=None):
-    """Read the flags that name what trains.
-
-    Args:
-        argv: flags; by default those of this process.
-
-    Returns:
-        Their values, of which `part` is a dictionary; and the other flags.
-    """
+    """The flags that name what trains, of which `part` is a dictionary; and the other flags."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
     parser.add_argument("--recipe", required=True, help="in trainers/recipes: resnet50")
     parser.add_argument("--backend", required=True, help="in trainers/frameworks: torch.backend")
@@ -34,86 +27,47 @@ def parse_names(argv=None):
 
 
 def parse_flags(recipe, argv=None):
-    """Read the flags that all trainers have.
-
-    Args:
-        recipe: the workload's numbers, a module of trainers.recipes.
-        argv: the flags; by default those of this process.
-
-    Returns:
-        Their values; `shape` is a dictionary, `pipeline` a tuple, which is empty without one.
-    """
+    """The flags that all trainers have; `shape` is a dictionary, `pipeline` a tuple."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
-    parser.add_argument("--workload", required=True)
-    parser.add_argument(
-        "--shape", nargs="*", type=_pair, default=[], help="the workload's, such as image_size=224"
-    )
-    parser.add_argument("--precision", required=True, choices=WORDS)
-    parser.add_argument("--batch-size", required=True, type=int, help="samples per device")
-    parser.add_argument(
-        "--accumulation", type=int, default=1, help="batches per device in an iteration"
-    )
-    parser.add_argument(
-        "--pipeline", nargs="*", type=int, default=[], help="replicas of each pipeline stage"
-    )
-    parser.add_argument("--micro-batches", type=int, help="into how many it cuts a batch")
-    parser.add_argument(
-        "--schedule", help="of a pipeline's micro-batches; left out: as the system has it"
-    )
-    parser.add_argument("--shard", type=int, help="over how many devices weights are spread")
-    parser.add_argument("--tensor", type=int, help="over how many devices each layer is spread")
-    parser.add_argument("--iterations", required=True, type=int)
-    parser.add_argument("--print-every", required=True, type=int, help="iterations per log line")
-    parser.add_argument("--input", required=True, help="a record format, folder or synthetic")
-    parser.add_argument("--data", help="folder of what is read")
-    parser.add_argument("--device", required=True, choices=("cpu", "cuda"))
-    parser.add_argument("--threads", required=True, type=int, help="CPU threads per device")
-    parser.add_argument(
+    add = parser.add_argument
+    add("--workload", required=True)
+    add("--shape", nargs="*", type=_pair, default=[], help="the workload's, such as image_size=224")
+    add("--precision", required=True, choices=WORDS)
+    add("--batch-size", required=True, type=int, help="samples per device")
+    add("--accumulation", type=int, default=1, help="batches per device in an iteration")
+    add("--pipeline", nargs="*", type=int, default=[], help="replicas of each pipeline stage")
+    add("--micro-batches", type=int, help="into how many it cuts a batch")
+    add("--schedule", help="of a pipeline's micro-batches; left out: as the system has it")
+    add("--shard", type=int, help="over how many devices weights are spread")
+    add("--tensor", type=int, help="over how many devices each layer is spread")
+    add("--iterations", required=True, type=int)
+    add("--print-every", required=True, type=int, help="iterations per log line")
+    add("--input", required=True, help="a record format, folder or synthetic")
+    add("--data", help="folder of what is read")
+    add("--device", required=True, choices=("cpu", "cuda"))
+    add("--threads", required=True, type=int, help="CPU threads per device")
+    add(
         "--loader-threads",
         type=int,
         help="of --threads or besides them, read and decode; left out: on a CPU as many as them, "
         f"on a GPU the CPUs of the node over its GPUs, up to {MOST_LOADER_THREADS}",
     )
-    parser.add_argument(
-        "--devices-per-node", type=int, default=1, help="among which a node's CPUs are shared"
-    )
-    parser.add_argument(
-        "--memory-limit", type=int, help="bytes of address space that this process may take"
-    )
-    parser.add_argument("--seed", required=True, type=int)
-    parser.add_argument(
-        "--dynamic-loss-scale", action="store_true", help="of float16, in place of a fixed one"
-    )
-    parser.add_argument("--no-clip", action="store_true", help="leave the gradients' norm as it is")
-    parser.add_argument("--unpadded", action="store_true", help="compute real tokens alone")
-    parser.add_argument(
-        "--together",
-        action="store_true",
-        help="each rank keeps its own time, logs its own steps, and does so until all have made "
-        "their iterations",
-    )
-    parser.add_argument(
-        "--push-every",
-        type=int,
-        metavar="ITERATIONS",
-        help="train alone for so long, then tell parameter servers by what each weight has changed",
-    )
-    parser.add_argument("--compile", action="store_true", help="compile the model first")
-    parser.add_argument(
-        "--recompute",
-        choices=("some", "all"),
-        help="recompute a layer's features for its gradients; some: keep those of products and "
-        "attention",
-    )
-    parser.add_argument(
-        "--rowwise", action="store_true", help="in float8, scale each row by itself"
-    )
-    parser.add_argument("--dali", action="store_true", help="let NVIDIA DALI read and decode")
-    parser.add_argument(
-        "--proof",
-        action="store_true",
-        help="start from weights so large that a mistake shows in the loss, and drop nothing out",
-    )
+    add("--devices-per-node", type=int, default=1, help="among which a node's CPUs are shared")
+    add("--memory-limit", type=int, help="bytes of address space that this process may take")
+    add("--seed", required=True, type=int)
+    add("--dynamic-loss-scale", action="store_true", help="of float16, in place of a fixed one")
+    add("--no-clip", action="store_true", help="leave the gradients' norm as it is")
+    add("--unpadded", action="store_true", help="compute real tokens alone")
+    add("--together", action="store_true", help="each rank trains and logs in its own time")
+    about = "train alone for so many iterations, then tell servers by what each weight has changed"
+    add("--push-every", type=int, metavar="ITERATIONS", help=about)
+    add("--compile", action="store_true", help="compile the model first")
+    about = "a layer's features, for its gradients; some: but those of products and attention"
+    add("--recompute", choices=("some", "all"), help=about)
+    add("--rowwise", action="store_true", help="in float8, scale each row by itself")
+    add("--dali", action="store_true", help="let NVIDIA DALI read and decode")
+    about = "start from weights so large that mistakes show in the loss, and drop nothing out"
+    add("--proof", action="store_true", help=about)
     flags = parser.parse_args(argv)
     flags.shape, flags.pipeline = dict(flags.shape), tuple(flags.pipeline)
     if flags.loader_threads is None:

@@ -42,14 +42,7 @@ class Grid(NamedTuple):
         return f"shard {self.shard_rank} tensor {self.rank % self.tensor}"
 
     def check_alike(self, gathered):
-        """Refuse ranks of a layer whose common weights differ, such as norms.
-
-        Args:
-            gathered: each rank's digest of these weights, in the order of ranks.
-
-        Raises:
-            Refused: two differ.
-        """
+        """Refuse ranks of a layer whose common weights differ, such as norms."""
         for rank, found in enumerate(gathered):
             first = rank - rank % self.tensor
             if found != gathered[first]:
@@ -59,15 +52,7 @@ class Grid(NamedTuple):
 
 
 def grid_of(work, place):
-    """The Grid of a rank, from the flags.
-
-    Args:
-        work: what the rank trains.
-        place: this rank's.
-
-    Raises:
-        Refused: this number of ranks cannot share the work or the model this way.
-    """
+    """The Grid of a rank, from the flags."""
     shard, tensor = work.flags.shard or 1, work.flags.tensor or 1
     replicas, rest = divmod(place.world_size, shard * tensor)
     if rest:

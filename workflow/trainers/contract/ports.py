@@ -9,13 +9,10 @@ _ENOUGH = 1000
 
 
 def claimed_ports(count):
-    """Different ports on which nobody listens, and on which no other run on this node will.
+    """Ports where nobody listens, nor any other run on this node will -> what claims each.
 
     Of those that the kernel gives to any connection that goes out, or to whoever asks for some
     port, there is none, as long as enough others are left.
-
-    Returns:
-        Port -> what claims it until it is closed, or this process ends.
     """
     claims, candidates = {}, _candidates()
     while len(claims) < count:

@@ -53,15 +53,7 @@ def halves(flags):
 
 
 def precision_of(flags, computes):
-    """What the flags ask for.
-
-    Args:
-        flags: what parse_flags returned.
-        computes: device -> the data types in which the framework computes there beside float32.
-
-    Raises:
-        Refused: the framework cannot do it on the device, or the flags contradict each other.
-    """
+    """What the flags ask for."""
     compute, there = COMPUTES[asked(flags)], ("float32", *computes.get(flags.device, ()))
     if compute not in there:
         allowed = ", ".join(word for word, one in COMPUTES.items() if one in there)

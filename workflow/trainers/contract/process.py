@@ -12,11 +12,7 @@ def usable_cores():
 
 
 def gpus_of_node(root="/"):
-    """The number of GPUs that NVIDIA's driver has on this node, whoever uses them; 0 without it.
-
-    Args:
-        root: the folder in which the kernel's `proc` lies.
-    """
+    """The number of GPUs that NVIDIA's driver has on this node, whoever uses them; 0 without it."""
     folder = os.path.join(root, "proc/driver/nvidia/gpus")
     return len(os.listdir(folder)) if os.path.isdir(folder) else 0
 
@@ -37,11 +33,7 @@ def keep_to_own_cores(rank, threads):
 
 
 def processor(root="/"):
-    """Who has made this machine's processor, and what it has: {"AuthenticAMD", "avx2", ..}.
-
-    Args:
-        root: the folder in which the kernel's `proc` lies.
-    """
+    """Who has made this machine's processor, and what it has: {"AuthenticAMD", "avx2", ..}."""
     try:
         with open(os.path.join(root, "proc/cpuinfo")) as stream:
             return set(stream.read().split())

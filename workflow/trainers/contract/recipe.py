@@ -73,10 +73,7 @@ def clips(recipe):
 
 
 def optimizer_of(recipe, flags):
-    """The recipe's optimizer as the flags want it.
-
-    For a proof it has so much weight decay that mistakes show.
-    """
+    """The recipe's optimizer as the flags want it."""
     optimizer = recipe.OPTIMIZER
     if flags.proof:
         optimizer = optimizer._replace(weight_decay=PROOF_DECAY[type(optimizer)])
@@ -96,33 +93,20 @@ def stage_counts(recipe):
 
 
 def cuts(recipe, pipeline):
-    """The first weight of each stage but the first.
-
-    Args:
-        recipe: one that has CUTS for so many stages.
-        pipeline: the replicas of each stage.
-    """
+    """The first weight of each stage but the first."""
     return recipe.CUTS.get(tuple(pipeline)) or recipe.CUTS[len(pipeline)]
 
 
 def operations(products, first=0):
-    """Floating-point operations of training, forward and backward; a multiply-add is two.
+    """Floating-point operations of training by so many multiply-adds forward, which are two each.
 
-    Backward computes gradients of a product's inputs and of its weights: each takes as many.
-
-    Args:
-        products: multiply-adds of all products, forward.
-        first: those of the first layer, whose inputs need no gradient.
+    Backward computes gradients of a product's inputs, but the `first` layer's, and of its weights.
     """
     return 2 * (3 * products - first)
 
 
 def why_undivided(recipe, shape, **ranks):
-    """Why ranks cannot share a model's layers or weights at a shape; None if they can.
-
-    Args:
-        ranks: how many share it, by "shard" or "tensor"; None, or 1: each has all.
-    """
+    """Why ranks cannot share a model's layers or weights at a shape; None if they can."""
     for kind, count in ranks.items():
         for name in getattr(recipe, "DIVIDED", {}).get(kind, ()):
             if shape[name] % (count or 1):

@@ -8,12 +8,7 @@ changed -> how."""
 
 
 def variables(values, anyway=False):
-    """Set environment variables.
-
-    Args:
-        values: by their names.
-        anyway: also those that are set already, which else stay.
-    """
+    """Set environment variables; those that are set already stay, unless `anyway`."""
     for name, value in values.items():
         if anyway:
             os.environ[name] = value

@@ -28,12 +28,7 @@ class Stage(NamedTuple):
 
 
 def stage_of(rank, pipeline):
-    """The Stage of a rank.
-
-    Args:
-        rank: from 0.
-        pipeline: the replicas of each stage; as many ranks as these are in all.
-    """
+    """The Stage of a rank."""
     stage = 0
     while rank >= pipeline[stage]:
         rank -= pipeline[stage]
@@ -47,15 +42,7 @@ def name_of(rank, pipeline=()):
 
 
 def readers_of(flags, world_size):
-    """How many ranks read batches of their own.
-
-    Args:
-        flags: what parse_flags returned.
-        world_size: number of ranks.
-
-    Raises:
-        ValueError: so many ranks cannot share the work as the flags say.
-    """
+    """How many ranks read batches of their own."""
     together = (flags.tensor or 1) * (flags.shard or 1)
     if sum(flags.pipeline or [world_size]) != world_size or world_size % together:
         asked = {name: getattr(flags, name) for name in ("pipeline", "tensor", "shard")}
@@ -68,12 +55,6 @@ def micro_batches_of(flags):
 
     With M micro-batches, S stages stand idle for (S - 1) / (M + S - 1) of the time: two stages for
     a third with two micro-batches, and for a ninth with eight.
-
-    Args:
-        flags: what parse_flags returned.
-
-    Raises:
-        ValueError: a batch cannot be cut into that many.
     """
     usual = (each * len(flags.pipeline) for each in (4, 3, 2, 1))
     for count in [flags.micro_batches] if flags.micro_batches else usual:
@@ -84,15 +65,7 @@ def micro_batches_of(flags):
 
 
 def shares(names, cuts):
-    """A model's weights as its stages hold them.
-
-    Args:
-        names: of all weights, in the recipe's order.
-        cuts: the first weight of each stage but the first, in that order.
-
-    Returns:
-        A list of names for each stage.
-    """
+    """The names of a model's weights, in the recipe's order: a list for each stage."""
     names = list(names)
     begins = [0, *map(names.index, cuts), len(names)]
     return [names[begin:end] for begin, end in zip(begins, begins[1:])]

@@ -50,14 +50,7 @@ class Refused(Exception):
 
 
 class StepLog:
-    """The log of one training run, written by each of its ranks.
-
-    Args:
-        recipe: the workload's numbers.
-        flags: what parse_flags returned.
-        rank: this process's number, from 0.
-        world_size: number of ranks, each with one device.
-    """
+    """The log of one training run, written by each of its ranks."""
 
     def __init__(self, recipe, flags, rank, world_size):
         self.flags = flags
@@ -87,18 +80,7 @@ class StepLog:
         self._event("configuration", vars(flags))
 
     def configured(self, parameters, framework, versions, devices, precision):
-        """Say what will train, before the first iteration, and refuse a wrong model.
-
-        Args:
-            parameters: number of trainable parameters in all stages together.
-            framework: its name and version, such as "torch 2.13.0".
-            versions: library versions, name -> version.
-            devices: one device name per rank, or this rank's alone.
-            precision: what precision_of returned.
-
-        Raises:
-            Refused: the model is not the workload's.
-        """
+        """Say what will train, before the first iteration, and refuse a wrong model."""
         self._event("parameters", parameters)
         self._event("framework", framework)
         self._event("versions", versions)
@@ -116,12 +98,6 @@ class StepLog:
         """Say what the first batch's loss is while nothing is dropped out, before it is trained on.
 
         What drops out is each framework's own draw: this loss frameworks have in common.
-
-        Args:
-            loss: this rank's.
-
-        Raises:
-            Refused: the loss is not finite.
         """
         if not math.isfinite(loss):
             raise Refused(f"the first loss, without dropout, is {loss}")
@@ -135,14 +111,8 @@ class StepLog:
     def step(self, iteration, loss, waited, **counts):
         """Log a printed iteration, after the device has finished it; of the first its loss, too.
 
-        Args:
-            iteration: from 1.
-            loss: this rank's training loss; None: it has none, and is not rank 0.
-            waited: how many seconds this rank has waited for batches so far; None: nobody knows.
-            counts: what else all ranks together have trained on so far, such as tokens=4096.
-
-        Raises:
-            Refused: the loss is not finite.
+        Only rank 0 must have a loss of its own. `waited` are the seconds for batches so far, and
+        `counts` what else all ranks together have trained on so far, such as tokens=4096.
         """
         seconds = time.perf_counter()
         samples = iteration * self.global_batch
@@ -169,11 +139,7 @@ class StepLog:
         self._event("tracked_stats", value, samples_count=samples)
 
     def ranks(self, told):
-        """Log the time that each rank takes by itself, which shows the one they all wait for.
-
-        Args:
-            told: for each rank, Step.alone and the seconds that it has waited for batches.
-        """
+        """Log the time that each rank takes by itself, which shows the one they all wait for."""
         for key, values in zip(("rank_seconds_alone", "rank_seconds_waited"), zip(*told)):
             # Short, for a pipe takes 4096 bytes in one piece.
             self._event(key, [None if one is None else float("%.6g" % one) for one in values])
@@ -190,15 +156,8 @@ class StepLog:
 
         Args:
             ends: of each rank, which part of the model it holds, and its weights' digest.
-            peak_memory_bytes: the most memory of the device, one number per rank.
             weight_changes: of a proof, how far each weight has come, in the recipe's order.
-            allocation_retries: how often the device's memory was full, and was given back and taken
-                anew, once the first iterations were over, one number per rank.
-            peak_memory_is: what peak_memory_bytes tells, as Backend.peak_memory_is says.
-
-        Raises:
-            Refused: two ranks that hold the same part of the model have different weights, and do
-                not keep their own time.
+            allocation_retries: how often each device was full once the first iterations were over.
         """
         self._event("weight_digests", [digest for _, digest in ends])
         if peak_memory_is is not None:

@@ -20,12 +20,7 @@ _SECONDS_TO_SAY_WHO = 10
 
 
 class Meeting:
-    """All ranks of a run; made once all of them are there.
-
-    Args:
-        place: this process's Place.
-        address: where rank 0 listens.
-    """
+    """All ranks of a run; made once all of them are there."""
 
     def __init__(self, place, address):
         self._rank, _, self._size = place
@@ -38,12 +33,7 @@ class Meeting:
 
     @classmethod
     def of(cls, place, variable=ADDRESS):
-        """The meeting that the launch has named; None: there is none, or nobody to meet.
-
-        Args:
-            place: this process's Place.
-            variable: the environment variable that names it.
-        """
+        """The meeting that the launch has named; None: there is none, or nobody to meet."""
         address = os.environ.get(variable)
         return cls(place, address) if address and place.world_size > 1 else None
 
@@ -55,11 +45,7 @@ class Meeting:
             self._said[0] = value
 
     def entered(self):
-        """What all ranks have said, in their order, once all have; None before.
-
-        Raises:
-            ConnectionError: one of them has gone.
-        """
+        """What all ranks have said, in their order, once all have; None before."""
         # Whoever has said the last word may have gone since.
         if len(self._said) < (1 if self._rank else self._size):
             self._listen(0)

@@ -35,15 +35,7 @@ def parse_trial_flags():
 
 
 def try_out(backend, sizes):
-    """Compute on the device, add up over all ranks, and print a line `:::TRIAL {...}`.
-
-    Args:
-        backend: a trainers.contract.backend.Backend.
-        sizes: bytes to add up; nothing is where there is only one rank.
-
-    Raises:
-        Refused: the device gives wrong numbers.
-    """
+    """Compute on the device, add up over all ranks, and print a line `:::TRIAL {...}`."""
     error = convolution_error(backend)
     product_error(backend)
     said = {
@@ -66,22 +58,14 @@ def try_out(backend, sizes):
 
 
 def convolution_error(backend):
-    """How far the device's convolution is from numpy's, as a part of the largest number.
-
-    Raises:
-        Refused: it is too far.
-    """
+    """How far the device's convolution is from numpy's, as a part of the largest number."""
     images, filters = _normal(IMAGES, FILTERS)
     made = backend.convolve(backend.numbers(images), backend.numbers(filters))
     return _error("a convolution", backend.array(made), convolved(images, filters))
 
 
 def product_error(backend):
-    """How far the device's product of matrices is from numpy's, as a part of the largest number.
-
-    Raises:
-        Refused: it is too far.
-    """
+    """How far the device's product of matrices is from numpy's, as a part of the largest number."""
     left, right = _normal(LEFT, RIGHT)
     made = backend.multiply(backend.numbers(left), backend.numbers(right))
     product = left.astype(np.float64) @ right.astype(np.float64)
@@ -103,14 +87,9 @@ def _error(what, made, right):
 
 
 def convolved(images, filters):
-    """numpy's convolution without padding, as frameworks define it: filters are not mirrored.
+    """numpy's convolution, as frameworks define it: without padding, and filters are not mirrored.
 
-    Args:
-        images: float32 [n, in, height, width].
-        filters: float32 [out, in, h, w].
-
-    Returns:
-        float64 [n, out, height - h + 1, width - w + 1].
+    Of float32 [n, in, height, width] and [out, in, h, w]: float64 [n, out, height - h + 1, ..].
     """
     high, wide = filters.shape[2:]
     rows, columns = images.shape[2] - high + 1, images.shape[3] - wide + 1
@@ -126,11 +105,7 @@ def convolved(images, filters):
 
 
 def matrix_rates(backend):
-    """How fast this device multiplies matrices, in each data type in which it trains.
-
-    Returns:
-        Data type -> the most floating-point operations a second of a few sizes.
-    """
+    """How fast this device multiplies matrices: data type -> the most operations a second."""
     types = ("float32", *backend.computes.get(backend.flags.device, ()))
     if backend.flags.device == "cpu":
         types = tuple(dtype for dtype in types if dtype != "float8")  # seconds for one product
@@ -172,11 +147,7 @@ def _time_products(backend, dtype, side):
 
 
 def time_all_reduce(backend, size):
-    """Median seconds of an all-reduce of float32 numbers that fill `size` bytes.
-
-    Raises:
-        Refused: a sum is not that of all ranks' numbers.
-    """
+    """Median seconds of an all-reduce of float32 numbers that fill `size` bytes."""
     seconds = []
     for _ in range(WARM_UP + TIMED):
         numbers = backend.numbers(np.ones(size // 4, np.float32))

@@ -19,11 +19,7 @@ QUIET = "nothing new for"
 
 
 class Pulse:
-    """Says of a rank that it has had nothing new to say for LONG seconds, for twice as long, ...
-
-    Args:
-        who: the rank, as StepLog calls it.
-    """
+    """Says of a rank that it has had nothing new to say for LONG seconds, for twice as long, ..."""
 
     def __init__(self, who):
         self._who, self._over = who, threading.Event()
@@ -52,11 +48,7 @@ class Pulse:
 
 
 class Waits:
-    """Times a rank's waits, and says which of them take long.
-
-    Args:
-        who: the rank, as StepLog calls it.
-    """
+    """Times a rank's waits, and says which of them take long."""
 
     def __init__(self, who):
         self.seconds = defaultdict(float)
@@ -66,12 +58,7 @@ class Waits:
 
     @contextmanager
     def of(self, what, whom):
-        """Wait inside this block.
-
-        Args:
-            what: it waits for.
-            whom: it comes from.
-        """
+        """Wait inside this block for something, `what`, that comes from `whom`."""
         begun = time.perf_counter()
         self._now = begun, whom
         try:

@@ -28,10 +28,6 @@ def initial_part(recipe, flags, name, size, index):
     """A part of the array from which a weight starts, without the rest, equal to the bit.
 
     For recipes that make each number from two separate bytes, as those of transformers do.
-
-    Args:
-        size: of the whole.
-        index: a slice for each dimension, of which there are one or two.
     """
     random = np.random.RandomState([flags.seed, zlib.crc32(name.encode())])
     part = _Part(random, size, index)
@@ -89,11 +85,6 @@ def truncated_normal(random, size, deviation):
     """float32 numbers of a normal distribution that is cut off at twice its standard deviation.
 
     Each is one of 65,536 equally likely values.
-
-    Args:
-        random: a RandomState.
-        size: of the array.
-        deviation: the normal distribution's, before it is cut off.
     """
     drawn = np.frombuffer(random.bytes(2 * int(np.prod(size))), "<u2")
     return (_quantiles() * np.float32(deviation))[drawn].reshape(size)
@@ -113,11 +104,6 @@ class Watched:
 
     A proof keeps the start to say how far each weight has come: decay of a single bias hardly shows
     in a loss, but many times over in the change of that bias.
-
-    Args:
-        log: the run's StepLog.
-        read: gives name and array of each weight of this rank. They may be transposed, as
-            frameworks have them, which changes no length.
     """
 
     def __init__(self, log, read):

@@ -5,16 +5,7 @@ from trainers.contract.steplog import Refused
 
 
 def check_horovod(horovod, flags, world_size):
-    """Refuse a build whose ranks cannot meet, or average gradients through the machine's memory.
-
-    Args:
-        horovod: the framework's module, such as horovod.tensorflow.
-        flags: what parse_flags returned.
-        world_size: number of ranks.
-
-    Raises:
-        Refused: it was built without NCCL, or without gloo, by which its ranks meet.
-    """
+    """Refuse a build whose ranks cannot meet, or average gradients through the machine's memory."""
     if not horovod.gloo_built():
         raise Refused("Horovod is built without gloo; allowed: a build with it")
     if flags.device == "cuda" and world_size > 1 and not horovod.nccl_built():

@@ -14,23 +14,13 @@ class Clicks:
     """Endless batches of a rank's share of clicks, in an order that the data set's seed gives.
 
     A rank reads its own parts, each from its beginning in batches of neighbouring rows, and what is
-    left at its end is none. Each time that all batches have been read they are shuffled anew.
-
-    A batch is a tuple of arrays: dense inputs, float32 [N, 13], the rows of the table that the 26
-    slots stand for, int64 [N, 26], and whether it was clicked, int64 [N].
+    left at its end is none. Each time that all batches have been read they are shuffled anew. A
+    batch is dense inputs, float32 [N, 13], the rows of the table that the 26 slots stand for, int64
+    [N, 26], and whether it was clicked, int64 [N].
     """
 
     def __init__(self, flags, rank, world_size):
-        """Map the parts into memory.
-
-        Args:
-            flags: data, the folder of the parts and of manifest.json, as reperf writes them;
-                batch_size, N; and shape, whose `rows` are the table's.
-
-        Raises:
-            Refused: the parts cannot be shared evenly, are not whole or have fewer rows than a
-                batch.
-        """
+        """Map the parts into memory."""
         self._rank, self._batch_size, self._rows = rank, flags.batch_size, flags.shape["rows"]
         paths = neighbouring_parts(flags.data, rank, world_size)
         self._seed = described(flags.data, "clicks", lambda said: said["settings"]["seed"])

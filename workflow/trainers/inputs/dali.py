@@ -17,15 +17,8 @@ Source: NVIDIA DeepLearningExamples, MxNet/Classification/RN50v1.5/dali.py."""
 def build_pipeline(flags, rank, world_size, gpu=None):
     """An endless pipeline of one rank's batches.
 
-    Args:
-        flags: input, data, batch_size, shape, loader_threads and seed.
-        gpu: number of the GPU that decodes; None for the CPU.
-
     Returns:
         A built pipeline; each run gives uint8 images [N, H, W, 3] and int64 labels [N, 1].
-
-    Raises:
-        Refused: the folder holds no parts.
     """
     parts = sorted(path for path in Path(flags.data).glob("part-*") if path.suffix in ("", ".rec"))
     if not parts:

@@ -6,22 +6,11 @@ SCAN, END = 0xDA, b"\xff\xd9"
 
 
 def upper_rows(jpeg, height, wanted):
-    """A JPEG that says it is no higher than what is wanted of it, where that is possible.
+    """A JPEG of some height that says it has no more than the wanted rows, and how many it has.
 
     A decoder then stops there. It may find fault with the data that are left, so it must not be
-    strict about them; that they are whole is checked here.
-
-    Args:
-        jpeg: an image's bytes.
-        height: how many rows it has.
-        wanted: how many of them are needed, from the top. Colours are stored for two rows at once
-            and interpolated, so the last two of them may come out a little different.
-
-    Returns:
-        The bytes, and how many rows they have.
-
-    Raises:
-        ValueError: the image ends too early.
+    strict about them; that they are whole is checked here, else it is a ValueError. Colours are
+    stored for two rows at once and interpolated: the last two rows may be a little different.
     """
     at = None if wanted >= height else _height_at(jpeg)
     if at is None:

@@ -67,14 +67,7 @@ SOURCES = {"tfrecord": Records, "folder": Folder}
 
 
 class Loader:
-    """Decodes a rank's images, batch by batch.
-
-    Args:
-        flags: input, data, batch_size, shape and seed.
-
-    Raises:
-        Refused: there is no image for this rank.
-    """
+    """Decodes a rank's images, batch by batch."""
 
     def __init__(self, flags, rank, world_size):
         self._source = SOURCES[flags.input](flags.data, rank, world_size)
@@ -95,9 +88,6 @@ class Loader:
             number: the batch's.
             first: the place of the first of these images in the batch.
             indexes: which of the source's images they are [n].
-
-        Raises:
-            Refused: one cannot be decoded.
         """
         random = np.random.default_rng((*self._seed, number))
         draws = random.random((self.shape[0], DRAWS))[first:].tolist()
@@ -118,19 +108,11 @@ def batches(flags, rank, world_size, page_lock=lambda array: None):
     Beside a CPU that trains they are threads: decoders release Python's lock while they work. The
     thread that gives a GPU its work takes that lock thousands of times a second, and would wait for
     16 others: an H100 trained on 4,030 images/s, and on 6,190 that nobody read. So beside a GPU
-    they are processes.
-
-    Args:
-        flags: input, data, device, batch_size, shape, loader_threads and seed.
-        page_lock: called once with each array of bytes into which processes decode, so that a GPU
-            can then copy it by itself.
+    they are processes. Each array of bytes into which they decode is given to `page_lock` once, so
+    that a GPU can then copy it by itself; it is filled anew once nothing refers to it.
 
     Returns:
-        An iterator of uint8 images [N, H, W, 3] and int64 labels [N]. For a GPU, the memory of
-        images is reused once nothing refers to them.
-
-    Raises:
-        Refused: there is no image for this rank, or one cannot be decoded.
+        An iterator of uint8 images [N, H, W, 3] and int64 labels [N].
     """
     loader = Loader(flags, rank, world_size)
     order = np.random.default_rng((flags.seed, rank))
@@ -267,15 +249,11 @@ def random_crop(jpeg, drawn, out):
     """Decode a random part of an image, scaled and flipped half of the time.
 
     The decoder leaves out what lies below the part. If the part is large, the decoder itself halves
-    the image, as often as leaves enough pixels.
+    the image, as often as leaves enough pixels. A ValueError says that the image does not decode.
 
     Args:
-        jpeg: the image's bytes.
         drawn: DRAWS numbers from 0 to 1 that decide the part.
         out: uint8 [size, size, 3], contiguous, which is filled.
-
-    Raises:
-        ValueError: the image does not decode.
     """
     size = len(out)
     flipped, *drawn = drawn

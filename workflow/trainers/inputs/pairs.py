@@ -34,18 +34,7 @@ class Pairs:
     """
 
     def __init__(self, folder, shape, batch_size, rank, world_size):
-        """Map the parts into memory.
-
-        Args:
-            folder: holds the parts and manifest.json, as reperf writes them.
-            shape: longest (L is up to it) and vocabulary.
-            batch_size: places of a batch: N is as many pairs of L as fit.
-
-        Raises:
-            Refused: the parts cannot be shared evenly, are not whole or hold sentences that are too
-                long, or a batch has no place for the longest; while iterating: an id is beyond the
-                vocabulary.
-        """
+        """Map the parts into memory; N is as many pairs of L as fit into `batch_size` places."""
         self._shape, self._batch_size, self._rank = shape, batch_size, rank
         if batch_size < shape["longest"]:
             raise Refused(

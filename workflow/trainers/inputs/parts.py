@@ -11,11 +11,7 @@ from trainers.contract.steplog import Refused
 
 
 def even_parts(folder, world_size):
-    """The parts of a data set, in order, if every rank can have equally many of them.
-
-    Raises:
-        Refused: the folder holds none, or they cannot be shared evenly.
-    """
+    """The parts of a data set, in order, if every rank can have equally many of them."""
     parts = sorted(path for path in Path(folder).glob("part-*") if not path.suffix)
     if not parts or len(parts) % world_size:
         raise Refused(
@@ -25,22 +21,14 @@ def even_parts(folder, world_size):
 
 
 def neighbouring_parts(folder, rank, world_size):
-    """A rank's share of the parts of a data set: as OneFlow's reader deals them out.
-
-    Raises:
-        Refused: as even_parts.
-    """
+    """A rank's share of the parts of a data set: as OneFlow's reader deals them out."""
     parts = even_parts(folder, world_size)
     share = len(parts) // world_size
     return parts[rank * share : (rank + 1) * share]
 
 
 def described(folder, kind, read):
-    """What `read` takes from a data set's manifest, as reperf writes it beside the parts.
-
-    Raises:
-        Refused: it does not say that, or is none of such a `kind`, "tokens" for example.
-    """
+    """What `read` takes from a data set's manifest, as reperf writes it beside the parts."""
     manifest = Path(folder, "manifest.json")
     try:
         return read(json.loads(manifest.read_text(encoding="utf-8")))
@@ -52,11 +40,7 @@ def described(folder, kind, read):
 
 
 def mapped(path, number_type):
-    """The ids of a part, which stay on the disk until they are asked for.
-
-    Raises:
-        Refused: it has a part of an id.
-    """
+    """The ids of a part, which stay on the disk until they are asked for."""
     size = path.stat().st_size
     if size % number_type.itemsize:
         raise Refused(
@@ -67,11 +51,7 @@ def mapped(path, number_type):
 
 
 def check_ids(ids, limit, allowed, path, first):
-    """Check ids of a part, of which they are those from the number `first` on.
-
-    Raises:
-        Refused: one is not below the limit; `allowed` says in words which are.
-    """
+    """Refuse ids of a part, its `first` and those after it, that are not below the limit."""
     if ids.max() >= limit:
         at = (first + int(np.argmax(ids))) * ids.itemsize
         raise Refused("%s at byte %d: got id %d; allowed: %s" % (path, at, ids.max(), allowed))
@@ -91,9 +71,6 @@ def open_part(path):
 
     Returns:
         The bytes, and an int64 array [records, 2].
-
-    Raises:
-        Refused: the part ends before its index or inside a record, or is empty.
     """
     if not path.stat().st_size:
         raise Refused("%s: an empty part; allowed: TFRecords" % path)

@@ -46,17 +46,7 @@ class Sentences:
     """
 
     def __init__(self, folder, shape, batch_size, rank, world_size):
-        """Open the parts.
-
-        Args:
-            folder: holds the parts, and perhaps an index beside each.
-            shape: sequence_length (S), max_predictions (P) and vocabulary.
-            batch_size: N.
-
-        Raises:
-            Refused: the parts cannot be shared evenly, or are not whole; while iterating: a record
-                is none of sentences of this shape.
-        """
+        """Open the parts."""
         self._batch_size = batch_size
         self._lengths, self._limits = _expected(shape)
         self._parts = [
@@ -86,13 +76,7 @@ class Sentences:
                     yield self._decoded(path, all_bytes, places[first : first + size])
 
     def _decoded(self, path, content, places):
-        """The arrays of some records.
-
-        Args:
-            path: of the part.
-            content: its bytes.
-            places: the offset and the size of each record.
-        """
+        """The arrays of some records."""
         offsets, sizes = places.T
         messages = content[np.clip(offsets[:, None], 0, len(content) - 8) + np.arange(8)]
         whole = messages.view("<i8")[:, 0] + AROUND == sizes
@@ -145,11 +129,7 @@ class _OtherOrder(Exception):
 
 
 def _find_as_written(content, begins, ends):
-    """Where the lists lie in messages whose keys are in order: name -> bytes, starts and sizes.
-
-    Raises:
-        _OtherOrder: they are not.
-    """
+    """Where the lists lie in messages whose keys are in order: name -> bytes, starts and sizes."""
     reader = _Reader(content, begins)
     reader.skip_head(b"\x0a")  # of features
     lists = {}

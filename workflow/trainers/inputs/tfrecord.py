@@ -49,10 +49,7 @@ class Records:
 
 
 def read_example(message):
-    """The JPEG and the label in a tf.train.Example.
-
-    Source: tensorflow/core/example/{example,feature}.proto.
-    """
+    """The JPEG and the label in a tf.train.Example; source: tensorflow/core/example/*.proto."""
     image = label = None
     for _, entries in fields(message):
         for _, entry in fields(entries):

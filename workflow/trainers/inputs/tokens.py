@@ -18,24 +18,11 @@ class Tokens:
 
     A rank reads its own parts, each from its beginning in samples of equally many tokens, and what
     is left at its end is none. Each time that all samples have been read they are shuffled anew.
-    All frameworks see the same batches.
-
-    A batch is a tuple of arrays: the tokens of N samples, int64 [N, S], and the token that follows
-    each of them, likewise.
+    A batch is the tokens of N samples, int64 [N, S], and the token that follows each, likewise.
     """
 
     def __init__(self, folder, shape, batch_size, rank, world_size):
-        """Map the parts into memory.
-
-        Args:
-            folder: holds the parts and manifest.json, as reperf writes them.
-            shape: context (S) and vocabulary.
-            batch_size: N.
-
-        Raises:
-            Refused: the parts cannot be shared evenly, are not whole or have fewer tokens than a
-                sample; while iterating: an id is beyond the vocabulary.
-        """
+        """Map the parts into memory."""
         self._shape, self._batch_size, self._rank = shape, batch_size, rank
         paths = neighbouring_parts(folder, rank, world_size)
         number_type, self._seed = described(folder, "tokens", type_and_seed)

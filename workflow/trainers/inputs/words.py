@@ -17,19 +17,9 @@ def word_batches(flags, rank, world_size, device):
 
     A word makes a pair with each of its neighbours in the line, up to a distance that is drawn for
     it anew each time, from 1 to `window`. All frameworks see the same batches: distances and
-    negatives come from the data set's seed.
-
-    Args:
-        flags: data, batch_size (N), and of the shape vocabulary, window and negatives (K).
-
-    Yields:
-        As trainers.recipes.word2vec.synthetic_batch: the centre words of N pairs, their contexts,
-        int64 [N] both; each one's negatives, int64 [N, K]; and whether each pair is the first of
-        its centre word, bool [N].
-
-    Raises:
-        Refused: the parts cannot be shared evenly, are not whole, have more words than the
-            vocabulary, or hold no pair.
+    negatives come from the data set's seed. A batch is the centre words of N pairs, their contexts,
+    int64 [N] both; each one's negatives, int64 [N, K]; and whether each pair is the first of its
+    centre word, bool [N].
     """
     shape = flags.shape
     paths = neighbouring_parts(flags.data, rank, world_size)
@@ -64,16 +54,10 @@ def word_batches(flags, rank, world_size, device):
 
 
 def pairs(ids, end, distances):
-    """The skip-gram pairs of a piece of text, a line's words among themselves.
-
-    Args:
-        ids: of words, [n], and `end` behind each line.
-        end: the id that ends a line.
-        distances: of each id, how far its neighbours may be.
+    """The skip-gram pairs of ids, [n], among the words of a line, which `end` ends.
 
     Returns:
-        int64 [pairs, 3], by the places of the centre words and of their neighbours: centre word,
-        neighbour, and 1 for the first pair of a place, else 0.
+        int64 [pairs, 3]: centre word, neighbour, and 1 for the first pair of a place, else 0.
     """
     lines = np.cumsum(ids == end)
     words = ids != end

@@ -17,11 +17,7 @@ _EXITING = 0x4
 
 
 def launch_flags(about):
-    """A parser of the flags of a launcher whose ranks meet on the first node.
-
-    Args:
-        about: what the launcher does.
-    """
+    """A parser of the flags of a launcher whose ranks meet on the first node."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("--nodes", required=True, type=int)
     parser.add_argument("--node-rank", required=True, type=int)
@@ -47,11 +43,6 @@ def run_ranks(command, environments, first):
 
     When a rank fails, the others are killed, and this process exits with a line that names the rank
     that failed first.
-
-    Args:
-        command: the program and its arguments.
-        environments: environment variables that each rank gets besides this process's own.
-        first: the number, among all nodes' ranks, of the first one here.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     ranks = []

@@ -6,14 +6,7 @@ network has no local response normalisation.
 
 from trainers.inputs.images import check_size
 from trainers.inputs.images import noise as synthetic_batch
-from trainers.recipes.plain import (
-    DROPOUT,
-    OPTIMIZER,
-    decays,
-    flops_of,
-    linear_shapes,
-    start,
-)
+from trainers.recipes.plain import DROPOUT, OPTIMIZER, decays, flops_of, linear_shapes, start
 
 __all__ = ["DROPOUT", "OPTIMIZER", "decays", "start", "synthetic_batch"]
 

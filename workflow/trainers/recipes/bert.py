@@ -94,14 +94,7 @@ def counts(batch):
 
 
 def synthetic_batch(shape, batch_size, random):
-    """A batch that is read from nowhere; its arrays are those of trainers.inputs.sentences.
-
-    Returns:
-        input_ids, input_mask (1 where a token is real) and segment_ids [N, S];
-        masked_lm_positions, masked_lm_ids [N, P], 0 beyond a sequence's own predictions;
-        masked_lm_weights [N, P], 1.0 for those and else 0.0; next_sentence_labels [N].
-        All are int64, the weights float32.
-    """
+    """A batch that is read from nowhere; its arrays are those of trainers.inputs.sentences."""
     length, most = shape["sequence_length"], shape["max_predictions"]
     lengths = np.full(batch_size, length)
     short = lengths[::SHORT]

@@ -72,11 +72,7 @@ def counts(batch):
 
 
 def synthetic_batch(shape, batch_size, random):
-    """A batch that is read from nowhere; its arrays are those of trainers.inputs.tokens.
-
-    Returns:
-        The tokens of N samples, and the token that follows each, int64 [N, S] both.
-    """
+    """A batch that is read from nowhere; its arrays are those of trainers.inputs.tokens."""
     size = batch_size, shape["context"] + 1
     rows = random.randint(shape["vocabulary"], size=size).astype(np.int64)
     return np.ascontiguousarray(rows[:, :-1]), np.ascontiguousarray(rows[:, 1:])

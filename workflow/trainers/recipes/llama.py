@@ -124,11 +124,7 @@ def kept_bytes(shape, halves, recompute):
     """Bytes of features that a sample keeps for its gradients, about; what compilers fuse is less.
 
     Of each layer what goes into its norms, products, attention and gate, then logits: as such, in
-    float32, and their gradient.
-
-    Args:
-        halves: whether 16-bit numbers are computed with.
-        recompute: "all", "some" (products and attention are kept) or None.
+    float32, and their gradient. It recomputes "all", or "some": products and attention are kept.
     """
     hidden, wide, layers = shape["hidden"], shape["intermediate"], shape["layers"]
     few = hidden // shape["heads"] * shape["key_heads"]

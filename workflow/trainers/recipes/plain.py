@@ -27,12 +27,7 @@ def linear_shapes(features):
 
 
 def flops_of(sizes, sides):
-    """Operations to train on an image.
-
-    Args:
-        sizes: of all weights, by name.
-        sides: of the image that each convolution gives, in their order.
-    """
+    """Operations to train on an image."""
     matrices = [size for size in sizes.values() if len(size) > 1]
     each = [side**2 for side in sides] + [1] * (len(matrices) - len(sides))
     products = [int(np.prod(size)) * times for size, times in zip(matrices, each)]

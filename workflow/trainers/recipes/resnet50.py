@@ -50,11 +50,10 @@ def check(shape):
 
 
 def learning_rate(global_batch):
-    """The learning rate, constant over a run.
+    """It grows with the batch up to 256 images and no further.
 
-    It grows with the batch up to 256 images and no further, so that without a warm-up the losses of
-    a few hundred iterations from random weights stay finite at every global batch. It does not
-    change a framework's speed.
+    So without a warm-up the losses of a few hundred iterations from random weights stay finite at
+    every global batch.
     """
     return 0.1 * min(1.0, global_batch / 256)
 
@@ -106,10 +105,9 @@ def _halved(side):
 
 
 def start(name, size, random, proof):
-    """Where a weight starts.
+    """Convolutions are He-initialised by fan-out, each block's last batch norm starts at zero.
 
-    Convolutions are He-initialised by fan-out, and each block's last batch norm starts at zero. For
-    a proof no batch norm and no bias is zero, so that every block shows in the loss.
+    For a proof no batch norm and no bias is zero, so that every block shows in the loss.
     Source: He et al., Delving Deep into Rectifiers (2015); Goyal et al., Accurate, Large Minibatch
     SGD (2017).
     """

@@ -100,13 +100,7 @@ def counts(batch):
 
 
 def synthetic_batch(shape, batch_size, random):
-    """A generated batch, with the arrays that trainers.inputs.pairs reads.
-
-    Returns:
-        The tokens of sources, and 1 where they are real; for each token of a target the one before
-        it, the token itself, and 1.0 where it is real. All are [N, L] and int64, the last one
-        float32.
-    """
+    """A generated batch, with the arrays that trainers.inputs.pairs reads."""
     length = max(1, min(shape["longest"] // SYNTHETIC, batch_size))
     size = batch_size // length, length
     tokens = random.randint(1, shape["vocabulary"], size=(2, *size))

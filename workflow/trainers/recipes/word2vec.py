@@ -52,12 +52,7 @@ def counts(batch):
 
 
 def synthetic_batch(shape, batch_size, random):
-    """A batch that is read from nowhere; its arrays are those of trainers.inputs.words.
-
-    Returns:
-        The centre words of N pairs, and their contexts, int64 [N]; each one's negatives, int64
-        [N, K]; and whether each pair is the first of its centre word, bool [N].
-    """
+    """A batch that is read from nowhere; its arrays are those of trainers.inputs.words."""
     each = shape["window"] + 1  # pairs of a word, on average, where its line goes on
     size = -(-batch_size // each), 1
     centres = np.broadcast_to(random.randint(shape["vocabulary"], size=size), (size[0], each))

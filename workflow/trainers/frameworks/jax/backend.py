@@ -97,13 +97,7 @@ class Backend(backend.Backend):
         return own, devices
 
     def mapped(self, function, ins, outs, **settings):
-        """A function of what each rank has, compiled.
-
-        Args:
-            ins: OWN or ALL for each argument.
-            outs: likewise for what it returns.
-            settings: of jax.jit.
-        """
+        """A function of what each rank has, compiled; `ins` and `outs` are OWN or ALL, for each."""
         # Its default, check_vma, would add up the gradients of what ranks share before we do.
         each = jax.shard_map(
             function, mesh=self._mesh, in_specs=ins, out_specs=outs, check_vma=False

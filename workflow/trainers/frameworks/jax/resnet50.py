@@ -50,11 +50,7 @@ class ResNet50:
 
 
 def batch_norm(x, weights, state, name):
-    """Features [N, H, W, C] as one batch, in float32 whatever their data type.
-
-    Args:
-        state: where the running averages are; they take on this batch's.
-    """
+    """Features [N, H, W, C] as one batch, in float32; `state` has running averages, which go on."""
     whole = x.astype(jnp.float32)
     # In one pass over the features, as flax has it: features after a convolution are around zero.
     mean, square = whole.mean((0, 1, 2)), jnp.square(whole).mean((0, 1, 2))

@@ -111,10 +111,7 @@ class Layer(nn.HybridBlock):
 
 
 class MaskedTokens(nn.HybridBlock):
-    """Takes features [S, N, H] and places [N, P] in them, returns logits of the tokens there.
-
-    They are [N * P, vocabulary].
-    """
+    """Takes features [S, N, H] and places [N, P]; returns logits of tokens, [N * P, vocabulary]."""
 
     def __init__(self, shape, words):
         super().__init__()

@@ -26,10 +26,7 @@ def axes_from(layout, device):
 
 
 class Normalize(nn.HybridBlock):
-    """Takes uint8 images in the device's layout, returns normalised float32 ones.
-
-    Images arrive as bytes and are normalised on the device: a quarter of the traffic.
-    """
+    """Takes uint8 images in the device's layout, returns normalised float32 ones."""
 
     def __init__(self, device):
         super().__init__()

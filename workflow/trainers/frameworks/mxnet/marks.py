@@ -21,9 +21,6 @@ class Marks:
 
     Nothing waits for a mark: the engine calls a function when it gets there.
     Source: include/mxnet/c_api.h of MXNet 1.9.1, MXEnginePushSyncND.
-
-    Args:
-        weights: arrays that every iteration writes.
     """
 
     def __init__(self, weights):

@@ -11,13 +11,7 @@ through all of its weights at once, which takes their caches three times as long
 
 
 class AdamW(mx.optimizer.Optimizer):
-    """MXNet has the kernel, but no optimizer that calls it and none that corrects its bias.
-
-    Args:
-        asked: the recipe's; clipping is the Trainer's.
-        device: on which the weights are.
-        settings: of every optimizer of MXNet.
-    """
+    """MXNet has the kernel, but no optimizer that calls it and none that corrects its bias."""
 
     def __init__(self, asked, device, **settings):
         super().__init__(wd=asked.weight_decay, **settings)
@@ -50,15 +44,7 @@ class AdamW(mx.optimizer.Optimizer):
 
 
 class Trainer(hvd.DistributedTrainer):
-    """Updates weights by gradients that Horovod averages over the ranks.
-
-    Args:
-        parameters: as Gluon has them.
-        optimizer: of MXNet; one that clips takes an array as its `rescale_grad`.
-        clip: the norm to which all averaged gradients together are scaled down if theirs is larger;
-            None: they are not.
-        groups: the number of groups in which gradients are averaged; 0 leaves it to Horovod.
-    """
+    """Updates weights by gradients that Horovod averages over the ranks."""
 
     def __init__(self, parameters, optimizer, *, clip, groups):
         super().__init__(parameters, optimizer, num_groups=groups)
@@ -96,13 +82,7 @@ def norm(arrays):
 
 
 def make_optimizer(asked, device, **settings):
-    """MXNet's optimizer of a kind.
-
-    Args:
-        asked: an Sgd or an AdamW.
-        device: on which the weights are.
-        settings: of every optimizer of MXNet.
-    """
+    """MXNet's optimizer of a kind."""
     if isinstance(asked, recipe.AdamW):
         return AdamW(asked, device, **settings)
     return mx.optimizer.SGD(momentum=asked.momentum, wd=asked.weight_decay, **settings)

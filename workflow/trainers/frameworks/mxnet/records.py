@@ -10,11 +10,7 @@ from trainers.inputs.images import AREA, ASPECT
 
 
 def record_images(flags, rank, world_size, device):
-    """Endless batches of uint8 images and float32 labels [N], read and decoded by MXNet itself.
-
-    Raises:
-        Refused: the folder holds no parts.
-    """
+    """Endless batches of uint8 images and float32 labels [N], read and decoded by MXNet itself."""
     parts = sorted(Path(flags.data).glob("part-*.rec"))
     if not parts:
         raise Refused(f"{flags.data}: holds no parts; allowed: a converted data set")

@@ -17,10 +17,7 @@ ONEDNN = any(
 
 
 class ResNet50(nn.HybridBlock):
-    """Takes uint8 images in the device's layout and labels [N].
-
-    It returns their mean smoothed cross-entropy, [1].
-    """
+    """Takes uint8 images in the device's layout and labels [N], returns their mean loss, [1]."""
 
     def __init__(self, flags, device):
         super().__init__()

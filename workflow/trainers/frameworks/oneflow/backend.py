@@ -205,12 +205,7 @@ def clips_itself(flags):
 
 
 def clip_together(weights, most):
-    """Within a graph, scale all gradients down so that their norm together is within a limit.
-
-    Args:
-        weights: global tensors, with the lazy gradients of this rank's part of the loss.
-        most: the norm.
-    """
+    """Within a graph, scale all gradients down so that their norm together is within a limit."""
     gradients = [weight.grad.to_global(sbp=flow.sbp.broadcast) for weight in weights]
     flat = [gradient.reshape(-1) for gradient in gradients]
     norm = flow.stack([flow.dot(one, one) for one in flat]).sum().sqrt()
@@ -233,11 +228,6 @@ class AdamWOfOneGroup(flow.optim.AdamW):
     """AdamW that clips all gradients by one norm, where OneFlow clips each group by its own.
 
     So all weights are in one group, of which not all decay.
-
-    Args:
-        groups: dictionaries of "params" and "weight_decay", which is 0.0 or the one that is asked.
-        rate: the learning rate.
-        asked: an AdamW of trainers.contract.recipe.
     """
 
     def __init__(self, groups, rate, asked):

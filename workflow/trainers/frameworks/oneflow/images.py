@@ -12,8 +12,7 @@ CHANNELS_LAST = os.environ.get("ONEFLOW_ENABLE_NHWC") == "1"  # OneFlow's layers
 class Normalize(nn.CropMirrorNormalize):
     """Takes uint8 images [N, H, W, 3] and, if some are to be mirrored, which ones, [N].
 
-    It returns normalised ones, [N, 3, H, W], or [N, H, W, 3] if channels are last. Images arrive as
-    bytes and are normalised on the device: a quarter of the traffic.
+    It returns normalised ones, [N, 3, H, W], or [N, H, W, 3] if channels are last.
     """
 
     def __init__(self):

@@ -42,9 +42,6 @@ class RecordImages(nn.Module):
     All ranks read, or those that are named.
 
     A call gives uint8 images [N, H, W, 3], labels [N], and which images are to be mirrored, [N].
-
-    Raises:
-        Refused: the input is not OFRecord, or its parts cannot be shared evenly.
     """
 
     def __init__(self, flags, rank, readers, ranks=None):
@@ -102,9 +99,6 @@ class RecordSentences(nn.Module):
 
     A call gives the batch as trainers.inputs.sentences does, its whole numbers int32. Each rank
     reads its share of the parts, from the first batch on in each graph that calls this.
-
-    Raises:
-        Refused: the input is not OFRecord, or its parts cannot be shared evenly.
     """
 
     def __init__(self, flags, rank, world_size):

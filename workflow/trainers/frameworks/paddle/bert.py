@@ -11,11 +11,7 @@ from trainers.recipes import bert
 
 
 class Bert(nn.Layer):
-    """Takes a batch as the recipe makes it, returns the mean loss of both predictions.
-
-    Args:
-        layout: of images, which it has none of.
-    """
+    """Takes a batch as the recipe makes it, returns the mean loss of both predictions."""
 
     def __init__(self, flags, layout):
         super().__init__()

@@ -11,11 +11,7 @@ from trainers.recipes import transformer
 
 
 class EncoderDecoder(nn.Layer):
-    """Takes a batch as the recipe makes it, returns the mean loss of the real tokens.
-
-    Args:
-        layout: of images, which it has none of.
-    """
+    """Takes a batch as the recipe makes it, returns the mean loss of the real tokens."""
 
     def __init__(self, flags, layout):
         super().__init__()

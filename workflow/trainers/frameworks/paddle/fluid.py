@@ -118,11 +118,7 @@ def serve(work):
 
 
 def transpiled(work):
-    """Make the programs of this process's role.
-
-    Returns:
-        The names of the inputs, the loss and the parameters.
-    """
+    """Make the programs of this process's role; returns inputs' names, the loss, parameters."""
     inputs, loss = work.model(work.flags)
     parameters = fluid.default_main_program().all_parameters()
     strategy = _strategy(work.flags)

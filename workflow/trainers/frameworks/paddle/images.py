@@ -7,13 +7,7 @@ from trainers.inputs import images
 
 
 class Normalize(nn.Layer):
-    """Takes uint8 images [N, H, W, 3], returns normalised ones in a layout.
-
-    Images arrive as bytes and are normalised on the device: a quarter of the traffic.
-
-    Args:
-        layout: "NCHW" or "NHWC".
-    """
+    """Takes uint8 images [N, H, W, 3], returns normalised ones in a layout."""
 
     def __init__(self, layout):
         super().__init__()

@@ -24,10 +24,6 @@ def images(flags, rank, world_size, gpu=None):
     """Endless batches of uint8 images [N, H, W, 3] and int64 labels [N].
 
     They are numpy's, unless DALI has put them on a GPU.
-
-    Args:
-        flags: input, data, dali, batch_size, shape, loader_threads and seed.
-        gpu: number of the GPU, or None for the CPU.
     """
     if flags.dali:
         return _dali_batches(flags, rank, world_size, gpu)

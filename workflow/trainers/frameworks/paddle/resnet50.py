@@ -7,11 +7,7 @@ from trainers.recipes import resnet50
 
 
 class ResNet50(nn.Layer):
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean smoothed cross-entropy.
-
-    Args:
-        layout: "NCHW" or "NHWC", in which it computes.
-    """
+    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean smoothed cross-entropy."""
 
     def __init__(self, flags, layout):
         super().__init__()

@@ -9,11 +9,7 @@ from trainers.recipes import plain, vgg16
 
 
 class VGG16(nn.Layer):
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy.
-
-    Args:
-        layout: "NCHW" or "NHWC", in which its convolutions compute.
-    """
+    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy."""
 
     def __init__(self, flags, layout):
         super().__init__()

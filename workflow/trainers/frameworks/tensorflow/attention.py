@@ -1,7 +1,4 @@
-"""Attention of several heads, for models in TensorFlow 2 and 1.15.
-
-Features of all tokens are rows.
-"""
+"""Attention of several heads in TensorFlow 2 and 1.15; features of all tokens are rows."""
 
 import tensorflow as tf
 
@@ -14,12 +11,8 @@ def heads_of(rows, length, parts, heads):
 
 
 def attended(query, key, value, mask, dropout):
-    """Features [N S, H] of what each query attends to.
-
-    Args:
-        query, key, value: [N, heads, S, H / heads].
-        mask: is added to scores.
-        dropout: takes and returns attention's weights.
+    """Features [N S, H] of what each query attends to, out of [N, heads, S, H / heads]; all that
+    `dropout` takes and returns is attention's weights, to whose scores the mask is added.
     """
     heads, size = (int(extent) for extent in (query.shape[1], query.shape[3]))
     scores = tf.matmul(query * size**-0.5, key, transpose_b=True) + mask

@@ -138,9 +138,6 @@ class DataParallel(backend.Step):
         """The next batch as tensors, the seconds waited for batches so far, and what starts them.
 
         Behind the batch are its counts, if any.
-
-        Raises:
-            Refused: there is no such data.
         """
         flags, (rank, local_rank, world_size) = work.flags, self._made.place
         if flags.input == "synthetic":

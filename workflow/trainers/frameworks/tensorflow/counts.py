@@ -8,12 +8,7 @@ import tensorflow as tf
 
 
 class Counter:
-    """Counts batches as a recipe says.
-
-    Args:
-        recipe: the workload's numbers; without `counts` there is nothing to count.
-        shape: the workload's.
-    """
+    """Counts batches as a recipe says."""
 
     def __init__(self, recipe, shape):
         self._of = getattr(recipe, "counts", None)

@@ -9,17 +9,7 @@ SHUFFLED = 1024  # records
 
 
 def tfrecord_images(flags, rank, world_size):
-    """An endless tf.data.Dataset of one rank's batches.
-
-    Args:
-        flags: data, batch_size, shape, loader_threads and seed.
-
-    Returns:
-        A dataset of uint8 images [N, H, W, 3] and int64 labels [N].
-
-    Raises:
-        Refused: the parts cannot be shared equally.
-    """
+    """A rank's endless tf.data.Dataset: uint8 images [N, H, W, 3] and int64 labels [N]."""
     parts = even_parts(flags.data, world_size)[rank::world_size]
     seed = flags.seed + rank
     size = flags.shape["image_size"]
@@ -67,14 +57,6 @@ def batches_read(work, counter, dataset):
 
     Where something drops out the first batch comes twice, for its loss is computed without that
     before it is trained on.
-
-    Args:
-        work: what is to be trained.
-        counter: a trainers.frameworks.tensorflow.counts.Counter.
-        dataset: an endless tf.data.Dataset of batches.
-
-    Returns:
-        A tf.data.Dataset of batches and their counts, confined to the loader's threads.
     """
     if work.dropout:
         dataset = dataset.take(1).concatenate(dataset)
@@ -97,12 +79,6 @@ def timed(next_batch):
     """The next batch, and how long the iteration that asks for it waits for it.
 
     An iteration is one graph, which asks for its batch itself: so the clock is read there, too.
-
-    Args:
-        next_batch: makes the tensors of the next batch.
-
-    Returns:
-        The batch, and the seconds: float64 [].
     """
     with tf.device("/cpu:0"):
         begun = tf.timestamp()
@@ -123,15 +99,7 @@ def _kept_in_place(tensor):
 
 
 def dali_images(flags, rank, world_size, gpu):
-    """uint8 images [N, H, W, 3] and labels [N] that DALI decodes on a GPU, for TensorFlow 1.15.
-
-    Args:
-        flags: input, data, batch_size, shape, loader_threads and seed.
-        gpu: number of the GPU.
-
-    Returns:
-        Two tensors, which hold the next batch each time they are computed.
-    """
+    """uint8 images [N, H, W, 3] and labels [N] that DALI decodes on a GPU, for TensorFlow 1.15."""
     import nvidia.dali.plugin.tf as dali_tf  # noqa: PLC0415 - only the image has it
 
     from trainers.inputs.dali import build_pipeline  # noqa: PLC0415

@@ -60,10 +60,7 @@ class Layers:
     def dropout(self, x, rate, number):
         """Set a share of `x` to zero, a different one on every rank and in every iteration.
 
-        Args:
-            x: any tensor.
-            rate: the share.
-            number: from 0 to 4095, tells the layers of a model apart.
+        The number, from 0 to 4095, tells the layers of a model apart.
         """
         if not rate or self.seed is None:
             return x

@@ -12,13 +12,8 @@ from trainers.contract.recipe import AdamW
 def make_update(work, weights):
     """What updates the weights, with the variables that it needs.
 
-    Args:
-        work: what is to be trained.
-        weights: variables by name.
-
-    Returns:
-        A function. It takes gradients, averaged over the ranks and in the order of the weights, and
-        returns the operation.
+    It takes gradients, averaged over the ranks and in the order of the weights; it returns the
+    operation.
     """
     make = _make_adamw if isinstance(work.optimizer, AdamW) else _make_sgd
     return make(work, weights)

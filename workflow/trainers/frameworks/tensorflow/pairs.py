@@ -8,17 +8,7 @@ from trainers.recipes import transformer
 
 
 def pair_batches(flags, rank, world_size):
-    """An endless tf.data.Dataset of one rank's batches, those of trainers.inputs.pairs.
-
-    Args:
-        flags: data, shape and batch_size.
-
-    Returns:
-        A dataset of tuples as the recipe's synthetic_batch.
-
-    Raises:
-        Refused: as Pairs.
-    """
+    """An endless tf.data.Dataset of one rank's batches, those of trainers.inputs.pairs."""
     pairs = Pairs(flags.data, flags.shape, flags.batch_size, rank, world_size)
     one = transformer.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
     types = tuple(tf.as_dtype(array.dtype) for array in one)

@@ -37,11 +37,7 @@ class DynamicLossScale:
         self._good_steps = own_variable(0.0)  # TensorFlow averages no whole numbers
 
     def guard(self, update, gradients):
-        """Update the weights if all gradients are finite: averages, the same on all ranks.
-
-        Returns:
-            The operation.
-        """
+        """Update the weights if all gradients are finite: averages, the same on all ranks."""
         finite = tf.reduce_all([tf.reduce_all(tf.math.is_finite(g)) for g in gradients])
         updated = tf.cond(finite, lambda: tf.group(update(gradients)), tf.no_op)
         good = tf.where(finite, self._good_steps + 1, 0.0)

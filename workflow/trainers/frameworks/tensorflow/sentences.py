@@ -9,17 +9,7 @@ from trainers.recipes import bert
 
 
 def tfrecord_sentences(flags, rank, world_size):
-    """An endless tf.data.Dataset of one rank's batches, those of trainers.inputs.sentences.
-
-    Args:
-        flags: data, batch_size, shape and loader_threads.
-
-    Returns:
-        A dataset of tuples as the recipe's synthetic_batch.
-
-    Raises:
-        Refused: the parts cannot be shared evenly.
-    """
+    """An endless tf.data.Dataset of one rank's batches, those of trainers.inputs.sentences."""
     parts = neighbouring_parts(flags.data, rank, world_size)
     one = bert.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
     fields = {

@@ -91,12 +91,7 @@ class Backend(Eager):
 
 
 class Shared(Layers):
-    """Weights that lie on servers, and layers of them.
-
-    Args:
-        work: what is to be trained.
-        make: makes a variable of a name and a size.
-    """
+    """Weights that lie on servers, and layers of them."""
 
     def __init__(self, work, make):
         self._work = work

@@ -33,15 +33,7 @@ class Eager(backend.Backend):
 
 
 def dense(weights, gradients):
-    """A loss's gradients, none of them missing or sparse.
-
-    Args:
-        weights: variables by name.
-        gradients: the loss's, in the order of the weights.
-
-    Raises:
-        Refused: the loss does not depend on one of the weights.
-    """
+    """A loss's gradients, none of them missing or sparse."""
     for name, gradient in zip(weights, gradients):
         if gradient is None:
             raise Refused(f"the loss does not depend on {name}; allowed: a model of all weights")

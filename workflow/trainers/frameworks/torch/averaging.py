@@ -10,13 +10,7 @@ BUCKET = 25 << 20
 
 
 class Average:
-    """Averages the gradients of equal weights.
-
-    Args:
-        weights: of this rank, whose gradients come from the last one to the first.
-        group: the process group of all ranks that have them.
-        ranks: how many these are.
-    """
+    """Averages the gradients of equal weights, which come from the last one to the first."""
 
     def __init__(self, weights, group, ranks):
         self._group, self._ranks = group, ranks

@@ -252,14 +252,7 @@ def origin(optimizer):
 
 
 def torch_optimizer(groups, rate, asked, fused=TORCH >= (2, 4)):
-    """torch's own optimizer, in one kernel; before torch 2.4, which has none for CPUs, in a few.
-
-    Args:
-        groups: dictionaries of "params" and "weight_decay".
-        rate: the learning rate.
-        asked: an Sgd or an AdamW.
-        fused: whether in one kernel.
-    """
+    """torch's own optimizer, in one kernel; before torch 2.4, which has none for CPUs, in a few."""
     how = {"fused": True} if fused else {}
     if isinstance(asked, AdamW):
         betas = asked.beta1, asked.beta2

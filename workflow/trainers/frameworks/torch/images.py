@@ -7,10 +7,7 @@ from trainers.inputs import images
 
 
 class Normalize(nn.Module):
-    """Takes uint8 images [N, H, W, 3], returns normalised ones [N, 3, H, W], channels last.
-
-    Images arrive as bytes and are normalised on the device: a quarter of the traffic.
-    """
+    """Takes uint8 images [N, H, W, 3], returns normalised ones [N, 3, H, W], channels last."""
 
     def __init__(self):
         super().__init__()

@@ -6,11 +6,8 @@ from torch import nn
 class Layered(nn.Module):
     """Takes a batch of samples and labels, returns their mean loss.
 
-    A subclass has
-
-    - layers(flags), which yields, for each layer in order, what the recipe's names of its weights
-      begin with, "" if it has none, and what makes it;
-    - loss(outputs, labels), which has no weights.
+    A subclass has loss(outputs, labels), without weights, and layers(flags): for each layer what
+    the recipe's names of its weights begin with, "" if it has none, and what makes it.
     """
 
     def __init__(self, flags):
@@ -25,11 +22,6 @@ class Layered(nn.Module):
         """A stage of a pipeline: takes what the stage before returns, the first one samples.
 
         Only this one is made, for no process has memory for the others.
-
-        Args:
-            flags: what parse_flags returned.
-            cuts: the first weight of each stage but the first.
-            number: which one, from 0.
         """
         names, makers = zip(*cls.layers(flags))
         # A layer has several weights, of which only the first may begin a stage.

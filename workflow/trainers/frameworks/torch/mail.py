@@ -9,11 +9,9 @@ _ALIGNED = 16
 
 
 class Parcel:
-    """Room for tensors in one buffer.
+    """Room on a device for tensors in one buffer; those of four dimensions lie channels last.
 
-    Args:
-        device: where it is.
-        forms: size and type of each; one of four dimensions lies there channels last.
+    Forms are the size and the type of each.
     """
 
     def __init__(self, device, forms):
@@ -37,12 +35,7 @@ def _within(room, size, kind):
 
 
 class Box:
-    """Parcels of one form, between this rank and some others.
-
-    Args:
-        new: makes one.
-        groups: other rank -> the process group of the two, of which nothing else is sent.
-    """
+    """Parcels of one form, between this rank and some others."""
 
     def __init__(self, new, groups):
         self._new, self._groups = new, groups

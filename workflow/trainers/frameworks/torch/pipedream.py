@@ -287,12 +287,7 @@ class Stage(Step):
             self._average.watch(self._weights)
 
     def _arrived(self, batch, again=False):
-        """A batch as it comes to this stage: its parcel, if it came in one, inputs and labels.
-
-        Args:
-            batch: its number among all.
-            again: where it is read, the next one that is asked for is the same.
-        """
+        """A batch as it comes to this stage: its parcel, if it came in one, inputs and labels."""
         if not self._place.stage:
             return (None, *(self.feed.peek() if again else next(self.feed)))
         with self.waits.of(ACTIVATIONS, self._neighbour(-1, batch)):

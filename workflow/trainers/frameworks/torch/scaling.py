@@ -17,13 +17,10 @@ def make_scaler(precision):
 
 
 class FixedScale:
-    """A fixed factor, which no overflow halves; 1 does nothing.
+    """A power of two, which changes no digit and which no overflow halves; 1 does nothing.
 
     torch's GradScaler looks for overflows in each step, for which the CPU waits if the optimizer is
     not torch's own.
-
-    Args:
-        factor: a power of two, so that scaling changes no digit.
     """
 
     def __init__(self, factor):

@@ -178,10 +178,7 @@ class Pipeline(Step):
 
 
 def _watch(waiting):
-    """Have torch's schedules wait for other stages inside a context.
-
-    Only where its version has the one function in which all of them do.
-    """
+    """Have torch's schedules wait for other stages inside a context, where its version can."""
     wait = getattr(schedules, "_wait_batch_p2p", None)
     if wait is not None:
 

@@ -153,11 +153,7 @@ greatest values, by which float8 scales."""
 
 
 def _recomputed(forward, keep):
-    """A layer's forward whose features are recomputed for the gradients.
-
-    Args:
-        keep: whether those of _KEPT stay.
-    """
+    """A layer's forward whose features are recomputed for the gradients."""
 
     def policy(context, operation, *args, **kwargs):
         kept = operation in _KEPT

@@ -31,12 +31,8 @@ class UnpaddedBert(Bert):
     def prepared(batch):
         """A batch without its padding, made on the host, which knows how much there is of it.
 
-        Args:
-            batch: as the recipe makes it, as tensors.
-
-        Returns:
-            The real tokens, their positions and segments, [tokens]; where each sequence begins
-            among them, and the end, [N + 1]; places and labels as Bert.loss takes them.
+        It is the real tokens, their positions and segments, [tokens]; where each sequence begins
+        among them, and the end, [N + 1]; places and labels as Bert.loss takes them.
         """
         tokens, real, segments, positions, masked, weights, following = batch
         kept = real.bool()
