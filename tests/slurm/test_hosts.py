@@ -89,7 +89,7 @@ def losses(log: Path) -> list[str]:
 
 
 def test_a_report_is_made_on_hosts_with_the_losses_of_slurms(benchmark):
-    answer = benchmark.snakemake()
+    answer = benchmark.snakemake("results/summary.csv")
     assert answer.returncode == 0, answer.stdout
     assert set(benchmark.cells()["status"]) == {"ok"}
     for topology in TOPOLOGIES:
@@ -243,6 +243,7 @@ def test_a_host_trains_one_run_at_a_time(benchmark):
     )
 
 
+@pytest.mark.weekly
 def test_a_survey_and_the_doctor_look_at_hosts(benchmark):
     suite = SUITE | {"shape": {"milliseconds": 20}}
     benchmark.configure_hosts(suites=[suite], topologies=["1n1g", "2n1g"], iterations=20)
