@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.shapes import TINY_BERT
 from tests.helpers.small_benchmark import SMALL
 from tests.slurm.cluster import SlurmCluster, wait_for
-from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
+from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark
 
 TOPOLOGIES = ["1n1g", "2n2g", "3n1g"]
 DISTURBED = {"milliseconds": 4000}
@@ -75,9 +75,8 @@ class HostsBenchmark(SlurmBenchmark):
 
 
 @pytest.fixture
-def benchmark(tmp_path, environments, cluster, remote, begun) -> Iterator[HostsBenchmark]:
-    folder = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster).folder
-    benchmark = HostsBenchmark(folder, cluster, remote=remote)
+def benchmark(benchmark, remote, begun) -> Iterator[HostsBenchmark]:
+    benchmark = HostsBenchmark(benchmark.folder, benchmark.cluster, remote=remote)
     benchmark.take_over(begun)
     benchmark.configure_hosts()
     yield benchmark

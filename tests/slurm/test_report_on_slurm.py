@@ -59,12 +59,6 @@ def report(tmp_path, _report) -> SlurmBenchmark:
     return SlurmBenchmark(_report.copied(tmp_path / "benchmark").folder, _report.cluster)
 
 
-@pytest.fixture
-def benchmark(tmp_path, environments, cluster) -> SlurmBenchmark:
-    """A benchmark of which nothing has been run yet."""
-    return new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
-
-
 def facts_of(log: str) -> dict:
     lines = re.findall(r"^:::MLLOG (.*)$", log, re.MULTILINE)
     return {event["key"]: event["value"] for event in map(json.loads, lines)}

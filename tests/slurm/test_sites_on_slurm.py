@@ -14,18 +14,16 @@ import pytest
 
 from tests.helpers.small_benchmark import Benchmark
 from tests.slurm.cluster import wait_for
-from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
+from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark
 
 TABLES = "results/summary.csv"
 REPORT = (TABLES, "--configfile", "reports/dlperf.yaml", "site.yaml")
 
 
 @pytest.fixture
-def benchmark(tmp_path, environments, cluster, begun) -> SlurmBenchmark:
-    """A benchmark of which nothing has been run yet."""
-    fresh = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
-    fresh.take_over(begun)
-    return fresh
+def benchmark(benchmark, begun) -> SlurmBenchmark:
+    benchmark.take_over(begun)
+    return benchmark
 
 
 def of_node(benchmark: SlurmBenchmark, **cluster: object) -> dict:

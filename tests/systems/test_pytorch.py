@@ -37,6 +37,7 @@ def spoilt(tfrecord, tmp_path):
     return spoil
 
 
+@pytest.mark.weekly
 def test_a_rank_that_gives_up_ends_the_run_and_ranks_read_different_parts(
     pytorch, tfrecord, spoilt
 ):
@@ -57,10 +58,8 @@ def test_a_rank_that_gives_up_ends_the_run_and_ranks_read_different_parts(
     assert "does not decode" in record.reason
 
 
-@pytest.mark.parametrize(
-    ("workload", "fall"),
-    [("resnet50", 0.5), pytest.param("bert-base", 0.2, marks=pytest.mark.weekly)],
-)
+@pytest.mark.weekly
+@pytest.mark.parametrize(("workload", "fall"), [("resnet50", 0.5), ("bert-base", 0.2)])
 def test_mixed_precision_trains_and_the_loss_on_one_batch_falls(pytorch, workload, fall):
     record, log = pytorch.train_well(workload=workload, topology="1n1g", precision="amp")
     assert str(record.computed_in) == "bfloat16, float32 weights"

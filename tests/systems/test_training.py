@@ -22,7 +22,7 @@ from reperf.training.start import placeholders
 from trainers.contract.weights import synthetic_batch
 
 from tests.helpers.shapes import TINY_BERT
-from tests.systems.cases import USUAL, backend, each, each_workload, launcher, some, unlike
+from tests.systems.cases import TWICE, USUAL, backend, each, each_workload, launcher, some, unlike
 from tests.systems.loaders import COLOURS, loader_of
 from tests.systems.trainer import (
     LIMIT,
@@ -271,7 +271,7 @@ def test_a_batch_that_memory_cannot_hold_is_said_to_be_so(system, trainer_of):
     assert record.status == "oom", log[-5000:]
 
 
-@each(weekly=lambda system: system not in unlike(backend))
+@each(weekly=lambda system: system not in unlike(backend, TWICE))
 def test_the_ranks_share_the_records_and_see_the_folders_images_and_labels(
     system, trainer_of, coloured_records
 ):
