@@ -13,15 +13,20 @@ import subprocess
 import sys
 import tempfile
 import traceback
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-_servers: dict[int, subprocess.Popen] = {}
-"""One for each process that tests."""
+_servers: dict[tuple, subprocess.Popen] = {}
+"""One for each process that tests, and for each place that it enters."""
 
 
 def run(
-    arguments: list[str], folder: Path, environment: dict[str, str], timeout: float
+    arguments: list[str],
+    folder: Path,
+    environment: dict[str, str],
+    timeout: float,
+    enter: Sequence[str] = (),
 ) -> subprocess.CompletedProcess:
     """Call Snakemake as `python -m snakemake` does.
 
@@ -30,6 +35,7 @@ def run(
         folder: where it works.
         environment: its environment variables.
         timeout: seconds.
+        enter: what begins a command line that runs elsewhere, such as in other namespaces.
 
     Returns:
         What it wrote to its standard output and error, in `stdout`.
@@ -37,10 +43,12 @@ def run(
     Raises:
         subprocess.TimeoutExpired: it was killed after so many seconds.
     """
-    server = _servers.get(os.getpid())
+    place = os.getpid(), *enter
+    server = _servers.get(place)
     if server is None or server.poll() is not None:
-        server = _servers[os.getpid()] = subprocess.Popen(
-            [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        words = [*enter, sys.executable, __file__]
+        server = _servers[place] = subprocess.Popen(
+            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
     with tempfile.NamedTemporaryFile("r", errors="replace") as said:
         asked = [arguments, str(folder), environment, timeout, said.name]
@@ -49,7 +57,7 @@ def run(
             server.stdin.flush()
             status = json.loads(server.stdout.readline())
         except BaseException:  # the test's own time is over: nobody waits for this answer
-            _servers.pop(os.getpid()).terminate()
+            _servers.pop(place).terminate()
             raise
         text = said.read()
     words = ["snakemake", *arguments]

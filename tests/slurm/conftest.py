@@ -1,11 +1,13 @@
 """The test clusters, for every test that asks for one."""
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.helpers.refusal import cannot_run
 from tests.slurm.cluster import SlurmCluster, why_not
+from tests.slurm.slurm_benchmark import SlurmBenchmark, new_slurm_benchmark
 
 SECOND = ("test_doctor_on_nodes", "test_hosts", "test_sites_on_slurm", "test_survey_on_slurm")
 """Half of the files, by their seconds: two processes test side by side, each on its cluster."""
@@ -24,6 +26,12 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SlurmCluster]:
         cannot_run(f"a Slurm cluster: {reason}")
     with SlurmCluster(tmp_path_factory.mktemp("cluster")) as running:
         yield running
+
+
+@pytest.fixture
+def benchmark(tmp_path: Path, environments: Path, cluster: SlurmCluster) -> SlurmBenchmark:
+    """A benchmark on the cluster, of which nothing has been run yet."""
+    return new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
 
 
 @pytest.fixture(autouse=True)

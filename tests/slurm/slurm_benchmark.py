@@ -14,9 +14,10 @@ import pandas as pd
 import psutil
 import yaml
 
+from tests.helpers import fork_server
 from tests.helpers.shapes import TINY_BERT
 from tests.helpers.small_benchmark import TOY, Benchmark, new_benchmark
-from tests.slurm.cluster import ClusterError, SlurmCluster, wait_for
+from tests.slurm.cluster import ClusterError, SlurmCluster, inside, wait_for
 
 SUITE = TOY["suites"][0] | {"input": "synthetic"}
 WORDS = {
@@ -56,7 +57,8 @@ class SlurmBenchmark(Benchmark):
         return [sys.executable, "-m", "snakemake", "--profile", "slurm", *SOON, *arguments]
 
     def snakemake(self, *arguments: str, timeout: float = 1200) -> subprocess.CompletedProcess:
-        return self.call(*self.command(*arguments), timeout=timeout)
+        words, enter = self.command(*arguments)[3:], inside(self.cluster.controller, [])
+        return fork_server.run(words, self.folder, self.environment, timeout, enter)
 
     def call(self, *command: str, timeout: float = 1200) -> subprocess.CompletedProcess:
         with self.started(*command) as process:

@@ -10,12 +10,11 @@ from reperf.builds import LockBuild
 from reperf.systems import load_systems
 
 from tests.helpers.small_benchmark import SMALL
-from tests.slurm.slurm_benchmark import SlurmBenchmark, new_slurm_benchmark
+from tests.slurm.slurm_benchmark import SlurmBenchmark
 
 
 @pytest.fixture
-def benchmark(cluster, tmp_path, environments) -> SlurmBenchmark:
-    benchmark = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
+def benchmark(benchmark) -> SlurmBenchmark:
     benchmark.configure(topologies=["1n1g", "4n1g"])
     return benchmark
 
@@ -66,6 +65,7 @@ def test_nodes_that_are_well_are_all_named_and_reach_each_other(benchmark):
     assert not list(benchmark.folder.glob(".reperf-doctor-*"))
 
 
+@pytest.mark.weekly
 def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, built_environments):
     """One node lacks the environments, one the work folder, one Slurm gives no jobs.
 

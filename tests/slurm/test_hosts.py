@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.shapes import TINY_BERT
 from tests.helpers.small_benchmark import SMALL
 from tests.slurm.cluster import SlurmCluster, wait_for
-from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
+from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark
 
 TOPOLOGIES = ["1n1g", "2n2g", "3n1g"]
 DISTURBED = {"milliseconds": 4000}
@@ -75,9 +75,8 @@ class HostsBenchmark(SlurmBenchmark):
 
 
 @pytest.fixture
-def benchmark(tmp_path, environments, cluster, remote, begun) -> Iterator[HostsBenchmark]:
-    folder = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster).folder
-    benchmark = HostsBenchmark(folder, cluster, remote=remote)
+def benchmark(benchmark, remote, begun) -> Iterator[HostsBenchmark]:
+    benchmark = HostsBenchmark(benchmark.folder, benchmark.cluster, remote=remote)
     benchmark.take_over(begun)
     benchmark.configure_hosts()
     yield benchmark
@@ -89,7 +88,7 @@ def losses(log: Path) -> list[str]:
 
 
 def test_a_report_is_made_on_hosts_with_the_losses_of_slurms(benchmark):
-    answer = benchmark.snakemake()
+    answer = benchmark.snakemake("results/summary.csv")
     assert answer.returncode == 0, answer.stdout
     assert set(benchmark.cells()["status"]) == {"ok"}
     for topology in TOPOLOGIES:
@@ -243,6 +242,7 @@ def test_a_host_trains_one_run_at_a_time(benchmark):
     )
 
 
+@pytest.mark.weekly
 def test_a_survey_and_the_doctor_look_at_hosts(benchmark):
     suite = SUITE | {"shape": {"milliseconds": 20}}
     benchmark.configure_hosts(suites=[suite], topologies=["1n1g", "2n1g"], iterations=20)

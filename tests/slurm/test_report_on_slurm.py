@@ -31,21 +31,19 @@ DISTURBED = {"milliseconds": 4000}
 QUOTED = """it's "$HOME" `id` \\n"""
 FORCED = "--retries 0 --forcerun $(reperf runs --failed)"
 RERUN = f"snakemake --profile slurm {' '.join(SOON)} {FORCED}"
-REAL = SMALL["suites"][0] | {"topologies": ["2n2g"], "input": "synthetic"}
+REAL = SMALL["suites"][0] | {"topologies": ["2n2g"], "input": "synthetic", "name": "real"}
 PIPELINE = {"system": "pipedream", "parallel": {"pipeline": [3, 1]}}
+TABLES = "results/summary.csv"
 
 
 @pytest.fixture(scope="session")
 def _report(tmp_path_factory, built_environments, cluster, begun) -> SlurmBenchmark:
-    """A report of the stand-in, from records, and of PyTorch, with a pipeline of it."""
+    """A report of the stand-in, from records, and of PyTorch."""
     folder = tmp_path_factory.mktemp("report") / "benchmark"
     benchmark = new_slurm_benchmark(folder, built_environments("pytorch"), cluster)
     benchmark.take_over(begun)
     benchmark.configure(
-        suites=[
-            SUITE | {"input": "records", "shape": DISTURBED},
-            REAL | {"name": "real", "systems": ["pytorch", PIPELINE]},
-        ],
+        suites=[SUITE | {"input": "records", "shape": DISTURBED}, REAL],
         topologies=TOPOLOGIES,
         data={"name": "embedded", "parts": 8},
         repeats=1,
@@ -59,12 +57,6 @@ def _report(tmp_path_factory, built_environments, cluster, begun) -> SlurmBenchm
 def report(tmp_path, _report) -> SlurmBenchmark:
     """A copy of a report that has been finished."""
     return SlurmBenchmark(_report.copied(tmp_path / "benchmark").folder, _report.cluster)
-
-
-@pytest.fixture
-def benchmark(tmp_path, environments, cluster) -> SlurmBenchmark:
-    """A benchmark of which nothing has been run yet."""
-    return new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
 
 
 def facts_of(log: str) -> dict:
@@ -96,25 +88,39 @@ def test_ranks_are_spread_over_the_nodes_and_end_with_equal_weights(_report, top
     assert record["nodes"][0] == record["host"]["hostname"] == places["0"]
 
 
-def test_pytorch_and_a_pipeline_of_it_train_over_several_nodes(_report):
-    cells = pd.read_csv(_report.folder / "results/summary.csv").set_index("system")
-    assert list(cells.loc[["pytorch", "pipedream"], "status"]) == ["ok", "ok"]
-    assert cells.loc["pipedream", "parallel"] == "stages 3 + 1"
-    runs = _report.folder / "results/runs/real"
-    logs = {run.parts[-4]: run.read_text() for run in runs.glob("*/2n2g/1/train.log")}
-    assert len(set(facts_of(logs["pytorch"])["weight_digests"])) == 1
-    *firsts, last = facts_of(logs["pipedream+stages-3-1"])["weight_digests"]
+def test_pytorch_trains_over_several_nodes(_report):
+    (digest,) = set(digests_over_two_nodes(_report, "pytorch"))
+    assert digest
+
+
+@pytest.mark.weekly
+def test_a_pipeline_of_pytorch_trains_over_several_nodes(benchmark, built_environments):
+    built_environments("pytorch")
+    benchmark.configure(suites=[REAL | {"systems": [PIPELINE]}], repeats=1)
+    answer = benchmark.snakemake(TABLES)
+    assert answer.returncode == 0, answer.stdout
+    *firsts, last = digests_over_two_nodes(benchmark, "pipedream")
     assert len(firsts) == 3
     assert len({*firsts, last}) == 2
-    for log in logs.values():
-        places = re.findall(r"rank \d+(?: \(stage \d\))?: started on (\S+), process", log)
-        assert (len(places), len(set(places))) == (4, 2)
+    (parallel,) = pd.read_csv(benchmark.folder / TABLES)["parallel"]
+    assert parallel == "stages 3 + 1"
+
+
+def digests_over_two_nodes(benchmark: SlurmBenchmark, system: str) -> list[str]:
+    """Of the weights with which a run on 2n2g ended well, rank by rank."""
+    cells = pd.read_csv(benchmark.folder / TABLES).set_index("system")
+    assert cells.loc[system, "status"] == "ok"
+    (run,) = benchmark.folder.glob(f"results/runs/real/{system}*/2n2g/1/train.log")
+    log = run.read_text()
+    places = re.findall(r"rank \d+(?: \(stage \d\))?: started on (\S+), process", log)
+    assert (len(places), len(set(places))) == (4, 2)
+    return facts_of(log)["weight_digests"]
 
 
 def test_only_runs_are_jobs(_report):
     jobs = _report.cluster.ask("squeue", "--noheader", "--states=all", "--format=%k|%Z")
     ours = [job.split("|")[0] for job in jobs if job.endswith(f"|{_report.folder}")]
-    assert len(ours) == len(TOPOLOGIES) + 2
+    assert len(ours) == len(TOPOLOGIES) + 1
     assert all(job.startswith("rule_train_") for job in ours)
 
 
@@ -156,7 +162,7 @@ def test_a_killed_workflow_is_taken_up_where_it_was(report):
     report.wait_until_nobody_trains()
     assert not (report.run_folder("1n1g", 2) / "run.json").exists()
 
-    answer = report.snakemake()
+    answer = report.snakemake(TABLES)
     assert answer.returncode == 0, answer.stdout
     assert report.cells().loc["1n1g", "n"] == 2
     assert {topology: report.record(topology) for topology in TOPOLOGIES} == before
@@ -201,7 +207,7 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark, begun):
     assert RERUN in said
 
     benchmark.configure(suites=[suite(one) for one in topologies], repeats=1, time_limit=120)
-    again = benchmark.call("bash", "-c", RERUN)
+    again = benchmark.call("bash", "-c", RERUN.replace("--forcerun", f"{TABLES} --forcerun"))
     assert again.returncode == 0, again.stdout
     assert list(benchmark.cells()["status"]) == ["ok"] * 4
     assert benchmark.record("2n2g") == whole
@@ -244,7 +250,7 @@ def test_a_run_is_trained_as_it_was_planned(benchmark, begun):
     nodes = f"NodeName={','.join(benchmark.cluster.nodes)}"
     benchmark.cluster.run(["scontrol", "update", nodes, "State=DRAIN", "Reason=trial"])
     try:
-        soon = ("--slurm-shell-seconds-to-wait", "1")
+        soon = ("--slurm-shell-seconds-to-wait", "1", "--", TABLES)
         with benchmark.started(*benchmark.command(*soon)) as snakemake:
             in_vain = Timer(LONG, snakemake.kill)
             in_vain.start()
@@ -302,6 +308,7 @@ def test_ranks_on_two_nodes_train_in_the_images_of_each_with_the_configured_vari
     assert f"quick|gres:gpu:3|8000M|{benchmark.folder}" in benchmark.cluster.ask(*asked)
 
 
+@pytest.mark.weekly
 def test_an_environment_that_is_another_one_on_a_node_is_refused_by_the_nodes_name(
     benchmark, older, tmp_path
 ):
@@ -377,22 +384,18 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
             "reperf: suite small: topology 8n1g is too large: 4 of 4 nodes of partition gpu have "
             "1 devices or more; allowed: at most 4n1g",
         ),
-        (
-            {"topologies": ["8n8g"]},
-            "reperf: reports/dlperf.yaml + site.yaml: suite small: topology 8n8g is too large: "
-            "cluster has 4 nodes with 8 devices each; allowed: at most 4n8g",
-        ),
-        (
-            {"cluster": None},
-            "reperf: reports/dlperf.yaml + site.yaml: cluster: missing; --profile slurm and "
-            "--jobs need it: add site.yaml to --configfile, see docs/cluster.md; on this machine: "
-            "--cores",
-        ),
     ],
 )
 def test_what_the_cluster_cannot_run_is_one_line(benchmark, changes, line):
+    """What no cluster is asked for, tests/unit refuses: of reports for one, and without one."""
     benchmark.configure(**changes)
-    refused(benchmark, line)
+    jobs = ["squeue", "--noheader", "--states=all", "--format=%i"]
+    before = benchmark.cluster.ask(*jobs)
+    answer = benchmark.snakemake()
+    assert answer.returncode == 1
+    assert line in answer.stdout.splitlines()
+    assert "Traceback" not in answer.stdout
+    assert benchmark.cluster.ask(*jobs) == before
 
 
 def test_job_arrays_are_refused(benchmark):
@@ -446,13 +449,3 @@ def test_without_slurm_there_is_one_line(benchmark, slurm):
     lines = [line for line in answer.stderr.splitlines() if line.startswith("reperf: ")]
     assert [line for line in lines if said in line], answer.stderr
     assert "Traceback" not in answer.stderr
-
-
-def refused(benchmark: SlurmBenchmark, line: str) -> None:
-    jobs = ["squeue", "--noheader", "--states=all", "--format=%i"]
-    before = benchmark.cluster.ask(*jobs)
-    answer = benchmark.snakemake()
-    assert answer.returncode == 1
-    assert line in answer.stdout.splitlines()
-    assert "Traceback" not in answer.stdout
-    assert benchmark.cluster.ask(*jobs) == before

@@ -27,7 +27,8 @@ def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is
         suites=[suite], topologies=["2n1g"], repeats=1, iterations=150, time_limit=150
     )
 
-    with benchmark.started(*benchmark.command("--retries", "2")) as snakemake:
+    asked = benchmark.command("--retries", "2", "results/summary.csv")
+    with benchmark.started(*asked) as snakemake:
         benchmark.wait_for_log("2n1g", r"server 1: iteration (\d)")
         job = benchmark.job_of("2n1g")
         (cpus,) = cluster.ask("squeue", "--noheader", f"--job={job}", "--format=%c")

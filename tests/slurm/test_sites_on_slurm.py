@@ -14,17 +14,16 @@ import pytest
 
 from tests.helpers.small_benchmark import Benchmark
 from tests.slurm.cluster import wait_for
-from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark, new_slurm_benchmark
+from tests.slurm.slurm_benchmark import SUITE, SlurmBenchmark
 
-REPORT = ("--configfile", "reports/dlperf.yaml", "site.yaml")
+TABLES = "results/summary.csv"
+REPORT = (TABLES, "--configfile", "reports/dlperf.yaml", "site.yaml")
 
 
 @pytest.fixture
-def benchmark(tmp_path, environments, cluster, begun) -> SlurmBenchmark:
-    """A benchmark of which nothing has been run yet."""
-    fresh = new_slurm_benchmark(tmp_path / "benchmark", environments, cluster)
-    fresh.take_over(begun)
-    return fresh
+def benchmark(benchmark, begun) -> SlurmBenchmark:
+    benchmark.take_over(begun)
+    return benchmark
 
 
 def of_node(benchmark: SlurmBenchmark, **cluster: object) -> dict:
@@ -56,7 +55,7 @@ def test_all_runs_train_in_one_job_and_the_next_job_goes_on(benchmark):
     assert len(second["nodes"]) == 2
     assert second["nodes"][0] == second["host"]["hostname"]
     assert int(second["slurm_job"]) == int(first["slurm_job"]) + 1
-    assert benchmark.planned() == {}  # as jobs of their own, the runs would be the same
+    assert benchmark.planned(TABLES) == {}  # as jobs of their own, the runs would be the same
 
 
 @pytest.mark.weekly
@@ -95,7 +94,7 @@ def test_lines_before_a_launcher_and_a_copy_of_the_data_are_of_the_run(benchmark
         data={"name": "embedded", "parts": 8},
         cluster=of_node(benchmark, before=before, stage="/run/scratch", gres="gpu"),
     )
-    answer = benchmark.snakemake()
+    answer = benchmark.snakemake(TABLES)
     assert answer.returncode == 0, answer.stdout
     record = benchmark.record("2n1g")
     assert record["cluster"]["before"] == before
@@ -108,7 +107,7 @@ def test_lines_before_a_launcher_and_a_copy_of_the_data_are_of_the_run(benchmark
 
     failing = of_node(benchmark, before=["module load nccl"])
     benchmark.configure(topologies=["1n1g"], repeats=1, cluster=failing)
-    benchmark.snakemake("--retries", "0")
+    benchmark.snakemake("--retries", "0", TABLES)
     failed = benchmark.record("1n1g")
     assert failed["status"] == "failed"
     assert failed["reason"].startswith("BeforeError: module load nccl ended with status 127")

@@ -119,6 +119,7 @@ def slow_link(benchmark: SlurmBenchmark, nodes: tuple[str, ...]) -> Iterator[Non
         tc("qdisc delete dev eth0 root")
 
 
+@pytest.mark.weekly
 def test_of_healthy_nodes_none_is_named(benchmark):
     status, printed, found = survey(benchmark, "--margin", "20%", "--runs", "3")
     assert {*states(found).values()} <= {"ok", "unclear"}, printed

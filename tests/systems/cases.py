@@ -14,6 +14,8 @@ from tests.systems.trainer import trained_by
 SYSTEMS = {name: one for name, one in load_systems().items() if trained_by(one) and not one.serve}
 USUAL = "bert-base"
 """Besides its first workload, what each system trains in CI."""
+TWICE = ("ngc-mxnet",)
+"""Weekly alone: on a CPU it trains with MXNet's code, by an environment that mxnet has, too."""
 
 
 def itself(system: System) -> Hashable:
@@ -70,7 +72,7 @@ def each_workload(
     *,
     but: Collection[str] = (),
     weekly: Callable[[str, str], bool] = lambda name, of: (
-        name not in unlike(backend) or of not in (first(name), USUAL)
+        name not in unlike(backend, TWICE) or of not in (first(name), USUAL)
     ),
 ):
     """A test of what every system trains: its first workload, and what no other's code trains.

@@ -8,7 +8,7 @@ from reperf.systems import load_systems
 from tests.systems.cases import each
 
 
-@each(lambda system: LockBuild(system, "cpu").folder)
+@each(lambda system: LockBuild(system, "cpu").folder, weekly=lambda name: name != "oneflow")
 def test_an_environment_says_from_inside_what_it_holds(system, trainer_of):
     trainer = trainer_of(system)
     name = load_systems()[system].framework

@@ -51,6 +51,7 @@ def run(benchmark: Benchmark, config: str, cells: int) -> None:
     assert len(summary) == cells
 
 
+@pytest.mark.weekly
 def test_a_kind_of_data_is_files_of_its_own(follow):
     benchmark = follow("pytorch")
     run(benchmark, "reports/logistic.yaml", 1)

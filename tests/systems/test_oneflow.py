@@ -7,7 +7,7 @@ import pytest
 
 from tests.systems.trainer import losses, step_log
 
-pytestmark = pytest.mark.xdist_group("oneflow")
+pytestmark = [pytest.mark.xdist_group("oneflow"), pytest.mark.weekly]
 PIPELINE = {"parallel": {"pipeline": [1, 1], "micro_batches": 1}}
 
 
@@ -24,7 +24,7 @@ def test_it_logs_where_the_workflow_keeps_logs(oneflow, monkeypatch):
     assert any((oneflow.folder / "logs/oneflow").rglob("*.INFO.*"))
 
 
-@pytest.mark.parametrize("form", [pytest.param("synthetic", marks=pytest.mark.weekly), "ofrecord"])
+@pytest.mark.parametrize("form", ["synthetic", "ofrecord"])
 def test_two_stages_train_as_one_device_does(form, oneflow, records):
     same = {"input": form, "iterations": 3, "batch_size": 4}
     same |= {} if form == "synthetic" else {"data": str(records(form))}
@@ -42,7 +42,6 @@ def test_two_stages_train_as_one_device_does(form, oneflow, records):
     assert len(set(staged["weight_digests"])) == 2
 
 
-@pytest.mark.weekly
 def test_a_stage_that_dies_is_named(oneflow):
     asked = {"shape": {"image_size": 32}, "batch_size": 2, "iterations": 100_000}
     with oneflow.disturbed(signal.SIGKILL, rank=1, iteration=2):

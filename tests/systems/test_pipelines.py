@@ -63,6 +63,7 @@ def test_the_ranks_come_to_what_one_process_on_the_same_schedule_comes_to(
     assert one["losses"][-1] < one["losses"][0]
 
 
+@pytest.mark.weekly
 def test_weights_that_change_between_forward_and_backward_are_refused(pipedream, tmp_path):
     program = tmp_path / "shifted.py"
     program.write_text(SHIFTED)
@@ -116,12 +117,10 @@ def test_a_stage_that_memory_cannot_hold_is_named(pipedream):
     assert record.reason.startswith("rank 0 (stage 0): ")
 
 
+@pytest.mark.weekly
 @pytest.mark.parametrize(
     ("system", "pipeline", "form"),
-    [
-        ("pipedream", [1, 1, 1], "synthetic"),
-        pytest.param("torch-pipeline", [2, 1], "tfrecord", marks=pytest.mark.weekly),
-    ],
+    [("pipedream", [1, 1, 1], "synthetic"), ("torch-pipeline", [2, 1], "tfrecord")],
 )
 def test_a_stage_that_dies_and_one_that_hangs_are_named(
     system, pipeline, form, trainer_of, records

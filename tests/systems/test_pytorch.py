@@ -37,6 +37,7 @@ def spoilt(tfrecord, tmp_path):
     return spoil
 
 
+@pytest.mark.weekly
 def test_a_rank_that_gives_up_ends_the_run_and_ranks_read_different_parts(
     pytorch, tfrecord, spoilt
 ):
@@ -57,10 +58,8 @@ def test_a_rank_that_gives_up_ends_the_run_and_ranks_read_different_parts(
     assert "does not decode" in record.reason
 
 
-@pytest.mark.parametrize(
-    ("workload", "fall"),
-    [("resnet50", 0.5), pytest.param("bert-base", 0.2, marks=pytest.mark.weekly)],
-)
+@pytest.mark.weekly
+@pytest.mark.parametrize(("workload", "fall"), [("resnet50", 0.5), ("bert-base", 0.2)])
 def test_mixed_precision_trains_and_the_loss_on_one_batch_falls(pytorch, workload, fall):
     record, log = pytorch.train_well(workload=workload, topology="1n1g", precision="amp")
     assert str(record.computed_in) == "bfloat16, float32 weights"
@@ -88,11 +87,11 @@ WILD = "from trainers.recipes import resnet50; resnet50.learning_rate = lambda b
     ("changes", "reason"),
     [
         ({"before": ANOTHER_MODEL}, "the model has 163 weights, resnet50 has 161"),
-        ({"before": WILD}, "the loss at iteration 2 is nan"),
-        ({"input": "tfrecord", "data": "/nowhere"}, "/nowhere: 0 parts for 1 ranks"),
         *(
             pytest.param(changes, reason, marks=pytest.mark.weekly)
             for changes, reason in (
+                ({"before": WILD}, "the loss at iteration 2 is nan"),
+                ({"input": "tfrecord", "data": "/nowhere"}, "/nowhere: 0 parts for 1 ranks"),
                 ({"variant": "dynamic-loss-scale"}, "--dynamic-loss-scale is for float16"),
                 (
                     {"precision": "fp16"},
@@ -111,6 +110,7 @@ def test_what_cannot_be_trained_is_refused_in_one_line(pytorch, changes, reason)
     assert "Traceback" not in answer.stdout
 
 
+@pytest.mark.weekly
 def test_a_model_without_padding_trains_the_same(pytorch, proofs):
     usual = proofs("pytorch", "bert-base")
     unpadded = proofs("pytorch", "bert-base", variant="unpadded")
@@ -165,6 +165,7 @@ def test_layers_for_the_compiler_give_what_the_usual_ones_give(pytorch):
     pytorch.said("-c", SAME_LAYERS)
 
 
+@pytest.mark.weekly
 def test_each_rank_drops_out_its_own(pytorch, tmp_path):
     """Two ranks with the same batch and a rate of zero: nothing else can change a loss."""
     program = tmp_path / "alexnet.py"
@@ -348,7 +349,8 @@ print(json.dumps([jpegs._random_part(375, 500, one) for one in drawn]))""")
     assert np.log(shape).mean() == pytest.approx(0, abs=0.05)  # wide ones fit more often
 
 
-@pytest.mark.parametrize("accumulation", [pytest.param(1, marks=pytest.mark.weekly), 2])
+@pytest.mark.weekly
+@pytest.mark.parametrize("accumulation", [1, 2])
 def test_each_rank_is_timed_by_itself_and_the_losses_stay_the_same(pytorch, tmp_path, accumulation):
     program = tmp_path / "program.py"
     program.write_text("""

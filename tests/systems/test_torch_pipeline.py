@@ -98,6 +98,7 @@ def test_a_run_counts_by_its_first_stage_and_its_parameters_by_all(trainer_of):
     assert min(losses(log, 0)) < said["loss_without_dropout"] - 2
 
 
+@pytest.mark.weekly
 def test_shards_train_what_data_parallel_ranks_do_on_records(trainer_of, records):
     read = {"input": "tfrecord", "data": str(records("tfrecord")), "iterations": 3}
     read["more_flags"] = ("--proof",)

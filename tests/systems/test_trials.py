@@ -54,7 +54,8 @@ def tried(folder: Path, system: str, **changes: object) -> Trial:
     return Trial(**trial)
 
 
-@each(weekly=lambda system: system != "pytorch")
+@pytest.mark.weekly
+@each()
 def test_two_devices_compute_and_add_up(system, trainer_of):
     trial = tried(trainer_of(system).folder, system)
     assert trial.trouble == ""

@@ -15,14 +15,14 @@ from tests.helpers.small_benchmark import Benchmark
     "suite", ["small", pytest.param("small-synthetic", marks=pytest.mark.weekly)]
 )
 def test_an_archive_alone_gives_the_same_tables_and_figures(
-    suite: str, finished_benchmark: Benchmark, tmp_path: Path
+    suite: str, finished: Path, tmp_path: Path
 ):
-    file = finished_benchmark.folder / f"archive/{suite}.zip"
-    answer = finished_benchmark.call("reperf", "archive", "verify", str(file))
+    file = finished / f"archive/{suite}.zip"
+    answer = Benchmark(finished).call("reperf", "archive", "verify", str(file))
     assert answer.returncode == 0, answer.stdout
 
     rebuilt = tmp_path / "rebuilt"
-    answer = finished_benchmark.call(
+    answer = Benchmark(finished).call(
         "reperf", "archive", "rebuild", str(file), "--to", str(rebuilt)
     )
     assert answer.returncode == 0, answer.stdout
@@ -31,19 +31,19 @@ def test_an_archive_alone_gives_the_same_tables_and_figures(
         *(f"figures/{suite}-{kind}.{s}" for kind in FIGURE_KINDS for s in ("svg", "png")),
     ]
     for name in results:
-        made = (finished_benchmark.folder / name).read_bytes()
+        made = (finished / name).read_bytes()
         assert (rebuilt / name).read_bytes() == made, name
 
 
-def test_an_archive_is_measured_by_the_window_that_it_records(finished_benchmark: Benchmark):
-    answer = finished_benchmark.call("reperf", "measure", "--json", "archive/small.zip")
+def test_an_archive_is_measured_by_the_window_that_it_records(finished: Path):
+    answer = Benchmark(finished).call("reperf", "measure", "--json", "archive/small.zip")
     assert answer.returncode == 0, answer.stdout
     found = [json.loads(line) for line in answer.stdout.splitlines()]
-    table = read_measurements(finished_benchmark.folder / "results/suites/small/measurements.csv")
+    table = read_measurements(finished / "results/suites/small/measurements.csv")
     assert [one["throughput"] for one in found] == list(table["throughput"])
     assert {(one["first"], one["last"]) for one in found} == {(2, 4)}
     # One that is asked for by hand goes before it.
-    answer = finished_benchmark.call("reperf", "measure", "--window", "1:4", "archive/small.zip")
+    answer = Benchmark(finished).call("reperf", "measure", "--window", "1:4", "archive/small.zip")
     assert answer.stdout.count("1:4") == len(table)
 
 

@@ -11,32 +11,19 @@ SUITE = TOY["suites"][0]
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"reapeats": 3}, ["reapeats", "unknown key", "repeats"]),
-        (
-            {
-                "topologies": ["1n512g"],
-                "suites": [SUITE],
-                "data": {"name": "embedded", "parts": 512},
-            },
-            ["config.yaml: ", "1n512g", "too large", "this machine has"],
-        ),
-        (
-            {"suites": [SUITE | {"from": "/dev/zero"}]},
-            ["from", "/dev/zero", "neither a file nor a folder"],
-        ),
-        ({"data": {"name": "mine", "images": "nowhere"}}, ["data.mine: nowhere: no such folder"]),
+        ({"reapeats": 3}, "config.yaml: reapeats: unknown key; allowed: "),
+        ({"data": {"name": "mine", "images": "nowhere"}}, "data.mine: nowhere: no such folder"),
     ],
 )
-def test_a_wrong_configuration_is_one_line(changes: dict, said: list[str], benchmark: Benchmark):
-    """Of a value, a machine, a path; tests/unit/config/test_config.py has the lines of all keys."""
+def test_a_wrong_configuration_is_one_line(changes: dict, said: str, benchmark: Benchmark):
+    """Of a key and a path; tests/unit has all others."""
     benchmark.configure(**changes)
     answer = benchmark.snakemake("-n")
     assert answer.returncode != 0
     snakemakes_own, line = answer.stdout.splitlines()
     assert snakemakes_own.startswith("Using workflow specific profile profiles/default")
     assert line.startswith("reperf: ")
-    for word in said:
-        assert word in line
+    assert said in line
     assert not (benchmark.folder / "results").exists()
 
 

@@ -8,6 +8,7 @@ from tests.helpers.small_benchmark import Benchmark
 
 
 @pytest.mark.framework
+@pytest.mark.weekly
 def test_sentences_and_tokens_are_measured_whichever_is_asked_for(
     begun_benchmark: Benchmark, built_environments
 ):

@@ -12,7 +12,6 @@ import pytest
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark, new_benchmark
 
 RUN = "results/runs/small/stand-in/1n1g/1"
-RERUN = "snakemake --forcerun $(reperf runs --failed)"
 
 
 def built_files(benchmark: Benchmark) -> dict[Path, bytes]:
@@ -101,29 +100,32 @@ def test_a_lost_log_is_taken_from_the_last_try(finished_benchmark: Benchmark):
 
 
 @pytest.mark.long
-def test_an_edited_record_refuses_its_run(finished_benchmark: Benchmark):
-    record = finished_benchmark.folder / RUN / "run.json"
-    content = json.loads(record.read_text())
-    record.write_text(json.dumps(content | {"git_commit": "f" * 40}, indent=2))
-    answer = finished_benchmark.snakemake()
-    assert answer.returncode != 0
-    assert f"{RUN}/run.json: has changed since it was written" in answer.stdout
-    for report in ("results/report.html", "results/report.md"):
-        text = (finished_benchmark.folder / report).read_text()
-        assert "has changed since it was written" in text
-        assert "f" * 40 not in text
-
-
-@pytest.mark.long
-def test_a_record_that_is_none_refuses_its_run_and_the_report_is_written(
+def test_an_edited_record_one_that_is_none_and_a_cut_log_refuse_their_runs_and_no_more(
     finished_benchmark: Benchmark,
 ):
-    (finished_benchmark.folder / RUN / "run.json").write_text("[" * 100_000)
+    folder = finished_benchmark.folder
+    runs = folder / "results/runs/small/stand-in"
+    edited, none, cut = (runs / one for one in ("1n1g/1", "1n1g/2", "1n2g/1"))
+    content = json.loads((edited / "run.json").read_text())
+    (edited / "run.json").write_text(json.dumps(content | {"git_commit": "f" * 40}, indent=2))
+    (none / "run.json").write_text("[" * 100_000)
+    log = (cut / "train.log").read_text()
+    (cut / "train.log").write_text(log[: log.index('"iteration": 4')])
     answer = finished_benchmark.snakemake()
     assert answer.returncode != 0
     assert "Traceback" not in answer.stdout
-    cells = pd.read_csv(finished_benchmark.folder / "results/summary.csv")
-    assert list(cells["status"])[:2] == ["partial", "ok"]
+    said = "has changed since it was written"
+    assert f"{RUN}/run.json: {said}" in answer.stdout
+    for report in ("results/report.html", "results/report.md"):
+        text = (folder / report).read_text()
+        assert said in text
+        assert "f" * 40 not in text
+    measured = pd.read_csv(folder / "results/measurements.csv")
+    assert list(measured["status"]) == ["refused", "refused", "refused", "ok", "ok"]
+    assert list(measured["throughput"].isna()) == [True, True, True, False, False]
+    cells = pd.read_csv(folder / "results/summary.csv")
+    assert list(cells["status"]) == ["refused", "partial", "ok", "unsupported"]
+    assert list(cells["n"]) == [0, 1, 1, 0]
     answer = finished_benchmark.call("reperf", "archive", "verify", "archive/small.zip")
     assert answer.returncode == 0, answer.stdout
 
@@ -142,17 +144,18 @@ def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
     forget(finished_benchmark)
     small, synthetic = TOY["suites"]
     finished_benchmark.configure(suites=[small | {"shape": {"loading": 2}}, synthetic], seed=7)
-    answer = finished_benchmark.snakemake()
+    answer = finished_benchmark.snakemake("results/summary.csv")
     assert answer.returncode == 1
     assert "loading is 1 by the run record, 2 by the configuration" in answer.stdout
-    assert f"run the failed cells again: {RERUN}" in answer.stdout
-    again = finished_benchmark.call("bash", "-c", RERUN)
+    rerun = "snakemake results/summary.csv --forcerun $(reperf runs --failed)"
+    assert f"run it again: {rerun}" in answer.stdout
+    again = finished_benchmark.call("bash", "-c", rerun)
     assert again.returncode == 0, again.stdout
     for path in finished_benchmark.folder.glob("results/runs/*/*/*/*/run.json"):
         run = json.loads(path.read_text())["run"]
         assert run["shape"]["loading"] == (2 if run["suite"] == "small" else 1)
         assert run["seed"] == 6 + run["repeat"]
-    assert "loading 2" in (finished_benchmark.folder / PAGE).read_text()
+    assert "loading=2" in (finished_benchmark.folder / "results/summary.csv").read_text()
     # What was measured before is kept.
     assert len(list((finished_benchmark.folder / RUN / "tries").iterdir())) == 2
 

@@ -26,7 +26,7 @@ def test_two_builds_stand_in_one_report_and_one_that_changes_is_trained_again_or
 ):
     entries = {"label": "ours"}, {"environment": str(older), "label": LABEL}
     configure(begun_benchmark, *entries)
-    answer = begun_benchmark.snakemake()
+    answer = begun_benchmark.snakemake("results/report.html")
     assert answer.returncode == 0, answer.stdout
     trained = [line.split(" 1n1g")[0] for line in answer.stdout.splitlines() if "run " in line]
     labels = [line.rpartition("+")[2] for line in trained if "stand-in+" in line]
@@ -47,7 +47,7 @@ def test_two_builds_stand_in_one_report_and_one_that_changes_is_trained_again_or
     assert environment["framework"] == environment["packages"]["numpy"] == NUMPY
     assert environment["site"]["executable"] == f"{older}/bin/python"
     assert record["command"][0] == f"{older}/bin/python"
-    assert begun_benchmark.planned() == {}
+    assert begun_benchmark.planned("results/report.html") == {}
     # Somebody upgrades a package: between plan and run it is refused, and planned anew after it.
     (packages,) = older.glob("lib/python3*/site-packages")
     (idna,) = packages.glob("idna-*.dist-info")

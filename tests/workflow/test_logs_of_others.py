@@ -166,7 +166,7 @@ def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark
     small, synthetic = TOY["suites"]
     finished_benchmark.configure(suites=[small | {"from": ["earlier"]}, synthetic])
     assert "train" not in finished_benchmark.planned()
-    answer = finished_benchmark.snakemake()
+    answer = finished_benchmark.snakemake("results/summary.csv")
     assert answer.returncode == 0, answer.stdout
     cells = pd.read_csv(folder / "results/suites/small/summary.csv", keep_default_na=False)
     assert list(cells["source"]) == ["", "", "earlier", "earlier"]

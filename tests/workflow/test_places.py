@@ -83,7 +83,7 @@ def place(tmp_path: Path) -> Place:
     return new_place(tmp_path / "place")
 
 
-@pytest.mark.long
+@pytest.mark.weekly
 def test_a_copy_and_a_moved_folder_build_their_own_environments_and_train_no_run_again(
     place, tmp_path
 ):
@@ -322,7 +322,7 @@ class TestMake:
         command = [folder / ".venv/bin/python", "-E", "-c", ask]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
-    @pytest.mark.long
+    @pytest.mark.weekly
     def test_a_checkout_that_has_moved_or_whose_python_is_gone_gets_it_anew(
         self, checkout, tmp_path
     ):

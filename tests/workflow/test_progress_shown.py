@@ -168,7 +168,7 @@ def test_ctrl_c_leaves_the_terminal_as_it_was_and_nobody_trains(benchmark: Bench
     assert str(benchmark.folder) not in working
 
 
-@pytest.mark.long
+@pytest.mark.weekly
 def test_a_terminal_that_wants_no_escapes_gets_plain_lines(benchmark: Benchmark):
     for variables in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
         images = "data/embedded/images/manifest.json"

@@ -53,8 +53,8 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def report(finished_benchmark: Benchmark) -> Path:
-    return finished_benchmark.folder / "results/report.html"
+def report(finished: Path) -> Path:
+    return finished / "results/report.html"
 
 
 @pytest.fixture(scope="module")
@@ -268,7 +268,9 @@ def test_on_a4_no_column_is_cut_off(eight, browser):
 
 
 @pytest.mark.parametrize("mark", ["", "scattered"])
-def test_readmes_picture_is_that_of_a_report_without_a_mark(finished_benchmark, browser, mark):
+def test_readmes_picture_is_that_of_a_report_without_a_mark(
+    finished_benchmark: Benchmark, browser, mark
+):
     folder = finished_benchmark.folder
     summary, readme = folder / "results/summary.csv", folder / "README.md"
     cells = read_summary(summary)

@@ -51,12 +51,6 @@ def report(**changes: object) -> dict:
     return {"suites": [SUITE]} | changes
 
 
-def placed(place: str, value: object) -> dict:
-    """A configuration with a value at a place such as data.seed."""
-    *around, key = place.split(".")
-    return report(**({around[0]: {key: value}} if around else {key: value}))
-
-
 def without(key: str, **changes: object) -> dict:
     """A configuration of one suite that lacks a key."""
     return {"suites": [{name: SUITE[name] for name in SUITE if name != key} | changes]}
@@ -66,61 +60,33 @@ def read(path: str) -> dict:
     return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
 
 
-# A place, a value that is none of those allowed there, and what is said of it. What is allowed at
-# all other places stands in docs/configuration.md, which is compared below.
-NUMBERS = [
-    ("repeats", 0, "0; allowed: a whole number, 1 to 100,000: runs per cell"),
-    ("repeats", 10**5000, "a number of thousands of digits; allowed: a whole"),
-    ("repeats", "many", "'many'; allowed: a whole number"),
-    ("repeats", True, "true, as YAML reads on and yes; allowed: a whole number"),
-    ("repeats", [3], "a list; allowed: a whole number"),
-    ("iterations", 1e30, "1e+30; allowed: a whole number"),
-    ("seed", float("nan"), "nan; allowed: a whole number"),
-    ("data.passes", 0, "0; allowed: a whole number, 1 to 1,000: over"),
-    ("share_cpus", "perhaps", "'perhaps'; allowed: true or false: whether devices share"),
-]
+def rows(section: str) -> list[tuple[dict, str]]:
+    """The rows of refused.txt: pairs of keys and what is said of them."""
+    text = Path(__file__).with_name("refused.txt").read_text(encoding="utf-8")
+    part = text.partition(f"\n[{section}]\n")[2].partition("\n\n")[0]
+    found = [row.partition(" =>") for row in part.replace("\n  ", " ").splitlines()]
+    return [(yaml.safe_load(f"{{{keys}}}"), said.strip()) for keys, _, said in found]
 
+
+# What YAML does not hold, or repeats. What is allowed at all other places stands in
+# docs/configuration.md, which is compared below.
 IN_REPORT = [
-    # What nobody knows.
-    ({"repeat": 3}, "repeat: unknown key; allowed: baseline, build, cluster, container, data, "),
-    ({"window": {"warm": 3}}, "window.warm: unknown key; allowed: measured, warmup"),
+    ({"repeats": 10**5000}, "repeats: got a number of thousands of digits; allowed: a whole"),
+    ({"seed": float("nan")}, "seed: got nan; allowed: a whole number"),
     ({"systems": "pytorhc"}, f"systems.pytorhc.system: got 'pytorhc'; allowed: {SYSTEMS}"),
-    ({"systems": ["oneflow"] * 2}, "suites.small.systems: oneflow appears twice; allowed: each"),
-    ({"topologies": ["1n1g", "2x8"]}, "topologies.2x8: got '2x8'; allowed: <nodes>n<devices per"),
-    ({"topologies": ["999999999n9g"]}, "topologies.999999999n9g: got '999999999n9g'; allowed: <n"),
-    # What is of another kind, missing, or too much.
-    ({"systems": 3}, "systems: got 3; allowed: a list"),
-    ({"data": {"images": 3}}, "data.images: got 3; allowed: a path"),
-    ({"topologies": "1n1g"}, "topologies: got '1n1g'; allowed: a list; did you mean [1n1g]?"),
-    ({"topologies": []}, "topologies: allowed: at least one item"),
-    ({"suites": None}, "suites: got nothing; allowed: a list"),
-    ({"suites": ["a"]}, "suites.a: got 'a'; allowed: a mapping of keys to values"),
-    ({"title": 3}, "title: got 3; allowed: text, in quotes where YAML"),
-    ({"window": 20}, "window: got 20; allowed: a mapping of keys to values"),
-    ({"cluster": {"nodes": 4}}, "cluster.devices_per_node: is missing: GPUs per node"),
     (
         {"cluster": NODE | {"options": ["a\0b"]}},
         "cluster.options.a\0b: got 'a\\x00b'; allowed: one line of printed characters",
     ),
-    # Texts that are no line, or too long a one.
     ({"title": "a" * 3000}, f"title: got '{'a' * 119}...; allowed: up to 1000 characters"),
     ({"title": "a\nb"}, "title: got 'a\\nb'; allowed: one line of printed characters"),
-    ({"title": "\ud800"}, "title: got '\\ud800'; allowed: a valid string"),
     ({"a" * 300: 3}, f"{'a' * 120}...: unknown key; allowed: baseline, build, cluster, "),
     ({"data": {"images": "a" * 300}}, f"data.images: got '{'a' * 119}...; allowed: up to 4095"),
-    ({"data": {"images": "a\0b"}}, "data.images: got 'a\\x00b'; allowed: one line of printed"),
-    ({"data": {"images": "a/{b}"}}, "data.images: got 'a/{b}'; allowed: names without { and }"),
-    # Data sets.
-    ({"data": {"images": "a", "passes": 2}}, "data: passes: got 2; allowed: with `kind: text`"),
-    ({"data": [{"kind": "films"}]}, "data.1.kind: got 'films'; allowed: 'clicks', "),
-    ({"data": {"name": "published"}}, "data.name: got 'published'; allowed: names other than meas"),
-    ({"data": [{}, {"name": "measured"}]}, "data.measured.name: got 'measured'; allowed: names ot"),
     ({"data": [{"name": "one"}] * 2}, "data: one appears twice; allowed: each once"),
     (
         {"data": [{}], "suites": [SUITE | BERT | {"data": "embedded"}]},
         "suites.small.data: embedded holds images, bert-base needs text; allowed: a data set of",
     ),
-    # What does not fit together.
     (
         {
             "repeats": 10_000,
@@ -130,145 +96,18 @@ IN_REPORT = [
         "2500000000 runs in all, from systems x topologies x repeats; allowed: up to 100000",
     ),
     ({"suites": [SUITE, SUITE]}, "suites: small appears twice; allowed: each once"),
-    ({"topologies": ["1n1g", "1n1g"]}, "topologies: 1n1g appears twice; allowed: each once"),
-    # Builds.
-    ({"environment": {}}, "environment: got an empty mapping; allowed: a path, or python, mod"),
-    ({"environment": "~/torch"}, "environment.python: got '~/torch'; allowed: the whole path"),
-    (
-        {"build": "environment"},
-        "suites.small: pytorch: build: got environment, but the report names none for it",
-    ),
-    (
-        {"images": {"pytorch": "a"}, "environments": {"pytorch": "/sw"}},
-        "environments.pytorch: images names it, too; allowed: one of the two, or an entry for",
-    ),
+    *rows("report"),
 ]
-
-# What is said stands behind "suites.small".
 IN_SUITE = [
-    ({"batch": 3}, ".batch: unknown key; allowed: accumulation, baseline, "),
-    ({"workload": "vgg"}, ".workload: got 'vgg'; allowed: 'alexnet', 'bert-base', "),
-    ({"precision": "fp4"}, ".precision: got 'fp4'; allowed: 'fp32', 'tf32', 'fp16', "),
-    ({"unit": "tokens"}, ".unit: got 'tokens'; allowed: images"),
-    ({"batch_size": 10**9}, ".batch_size: got 1000000000; allowed: a whole "),
-    ({"batch_size": "big"}, ".batch_size: got 'big'; allowed: a whole number, 1 to "),
-    ({"baseline": "1n8g"}, ": baseline: 1n8g is in no series; allowed: 1n1g"),
-    ({"print_every": 50}, ": window: warmup is 20, which is not printed; allowed: multiples of pr"),
-    ({"window": {"measured": 120}}, ": window: ends at iteration 140, after the last of 120 iter"),
-    # Its systems.
-    ({"systems": []}, ".systems: allowed: at least one item"),
-    ({"systems": "pytorch"}, ".systems: got 'pytorch'; allowed: a list"),
-    ({"systems": [{}]}, ".systems.1.system: is missing: folder name under workflow/systems/"),
-    # Its samples, and their shape.
-    ({"shape": 64}, ".shape: got 64; allowed: a mapping of keys to values"),
-    ({"shape": {"image_size": None}}, ".shape: image_size: got nothing; allowed: a"),
-    ({"data": "mine"}, ".data: mine is not there; allowed: embedded"),
-    (BERT | {"input": "folder"}, ".input: folder holds images, bert-base needs text; allowed: rec"),
-    # Logs of others.
-    ({"from": "/"}, ".from./.path: got '/'; allowed: a path that ends with the name of a file"),
-    ({"from": ""}, ".from.1.path: got ''; allowed: a path that ends with"),
     (
         {"from": {"path": "a", "variant": "a\nb"}},
         ".from.variant: got 'a\\nb'; allowed: one line of",
     ),
-    # An entry: variants that are none, or would be one run under two names.
-    (
-        {"systems": [{"system": "pytorch", "batch": 3}]},
-        ".systems.pytorch.batch: unknown key; allowed: accumulation, bat",
-    ),
-    (
-        {"systems": [{"system": "oneflow", "variants": "xla"}]},
-        ".systems.oneflow.variants: got 'xla'; xla is no variant",
-    ),
-    # An entry's servers and parallelism.
+    *rows("suite: what follows suites.small"),
 ]
-# The same as somebody writes it, and what is said of it.
-WRITTEN_IN_REPORT = """
-data: {kind: text, sequence_length: 16}
-  data: max_predictions: got 20; allowed: up to 13 in a sequence_length of 16
-window: {warmup: 20, measured: 120}
-  suites.small: window: ends at iteration 140, after the last of 120 iterations; allowed: warmup +
-  measured <= iterations
-window: {warmup: 15, measured: 100}
-  suites.small: window: warmup is 15, which is not printed; allowed: multiples of print_every (20)
-systems: [{system: oneflow, variants: no-clip}]
-  suites.small: systems.oneflow+no-clip: no-clip is no variant for resnet50;
-topologies: [1n1g, 1n3g]
-  data.embedded.parts: 8 record files for the 3 devices of 1n3g in suite small; allowed: multiples
-  of 3
-"""
-WRITTEN_IN_SUITE = """
-systems: [pytorch, {system: pytorch, batch_size: 8}]
-  .systems: pytorch appears twice; allowed: each once
-systems: [pytorch, {system: pytorch, environment: /sw}]
-  .systems: pytorch appears twice, with different builds; allowed: a different `label`
-systems: [{system: pytorch, environment: /a, label: a}, {system: pytorch, lock: b, label: a}]
-  .systems: pytorch+a appears twice, with different builds; allowed: a different `label`
-systems: [{system: pytorch, environment: /a, lock: b}]
-  .systems.pytorch: got lock and environment; allowed: only one
-systems: [{system: pytorch, build: image, lock: b}]
-  .systems.pytorch: build: got image beside lock; allowed: without build
-systems: [{system: pytorch, label: compile}]
-  .systems.pytorch: label: compile is a variant of pytorch; allowed: another name
-systems: [{system: pytorch, label: Two Words}]
-  .systems.pytorch.label: got 'Two Words'; allowed: lowercase letters
-systems: [tensorflow-ps, {system: tensorflow-ps, servers: {}}]
-  .systems: tensorflow-ps+servers-1 appears twice; allowed: each once
-shape: {image_size: 1000000}
-  .shape: image_size: got 1000000; allowed: a whole number,
-shape: {image_size: 64px}
-  .shape: image_size: got '64px'; allowed: a whole number, 32 to 8,192: height and width
-shape: {sequence_length: 64}
-  .shape: sequence_length: unknown key for resnet50; allowed: image_size
-workload: bert-base, shape: {sequence_length: 64}
-  .shape.sequence_length: got 64; allowed: 128, as data.embedded-text has it
-workload: gpt2-124m, shape: {vocabulary: 256}
-  .shape.vocabulary: got 256; allowed: 257 or more, which data.embedded-tok
-workload: transformer, batch_size: 255
-  .batch_size: got 255; allowed: 256 or more, which data.embedded-pairs needs
-workload: bert-base, data: embedded, systems: [oneflow]
-  .data: embedded holds images, bert-base needs text; allowed: embedded-text
-systems: [{system: torch-pipeline, variants: [gpipe, interleaved]}]
-  .systems.torch-pipeline.variants
-systems: [{system: pytorch, variants: [compile, compile]}]
-  .systems.pytorch.variants: compile is named twice; allowed: each variant once
-systems: [{system: pytorch, variants: [dynamic-loss-scale]}], precision: bf16
-  : systems.pytorch+dynamic-loss-scale: dynamic-loss-scale changes nothing here: it is for fp16,
-  amp, not for bf16; allowed: without dynamic-loss-scale
-systems: [{system: paddlepaddle, variants: dali}], input: synthetic
-  : systems.paddlepaddle+dali: dali changes nothing here: it is for records, not for synthetic;
-  allowed: without dali
-systems: [{system: oneflow, variants: no-clip}]
-  : systems.oneflow+no-clip: no-clip is no variant for resnet50; allowed: dynamic-loss-scale
-systems: [{system: pytorch, servers: {per_node: 0}}]
-  .systems.pytorch.servers.per_node: got 0; allowed: a whole number, 1 to 14
-systems: [{system: fsdp, parallel: {shard: 2, micro_batches: 4}}]
-  .systems.fsdp.parallel: micro_batches without pipeline; allowed: both, or
-systems: [{system: pytorch, parallel: {}}]
-  .systems.pytorch.parallel: got an empty mapping; allowed: one of pipeline,
-systems: [{system: pytorch, parallel: {pipeline: [0, 1]}}]
-  .systems.pytorch.parallel.pipeline.1: got 0; allowed: a whole number, 1 to
-systems: [{system: pytorch, parallel: {pipeline: [1, 1], shard: 2}}]
-  .systems.pytorch.parallel: pipeline and shard; allowed: pipeline alone
-systems: [{system: pytorch, parallel: {pipeline: [3, 1]}}]
-  : systems.pytorch+stages-3-1.parallel: stages 3 + 1 needs 4 devices, not 1; allowed: a topology
-  that fits
-"""
-
-
-def written(text: str) -> list[tuple[dict, str]]:
-    """Pairs of keys and what is said of them, which stands indented under them."""
-    rows = re.findall(r"^(\S.*)\n((?:  .*\n)+)", text, flags=re.MULTILINE)
-    return [(yaml.safe_load(f"{{{keys}}}"), " ".join(said.split())) for keys, said in rows]
-
-
 FAULTS = [
-    *((placed(place, value), f"{place}: got {said}") for place, value, said in NUMBERS),
-    *((report(**changes), said) for changes, said in IN_REPORT + written(WRITTEN_IN_REPORT)),
-    *(
-        (suite(**changes), f"suites.small{said}")
-        for changes, said in IN_SUITE + written(WRITTEN_IN_SUITE)
-    ),
+    *((report(**changes), said) for changes, said in IN_REPORT),
+    *((suite(**changes), f"suites.small{said}") for changes, said in IN_SUITE),
     (suite(name="Two Words"), "suites.Two Words.name: got 'Two Words'; allowed: lowercase letters"),
     (
         suite(name="a" * 300),
@@ -282,39 +121,11 @@ FAULTS = [
     ({}, "suites: is missing: one table and two plots each"),
     (None, "got nothing; allowed: a mapping of keys to values"),
 ]
-
-
-GPUS = {"nodes": 4, "gpus_per_node": 8}
+# A key that is mistyped, or stands elsewhere, or beside one that is missing; or a value.
 MEANT = [
-    # A key that is mistyped, or stands elsewhere, or beside one that is missing.
-    (report(repeat=3), "; did you mean repeats?"),
-    (report(thread_per_device=3), "; did you mean threads_per_device?"),
-    (suite(precison="fp32"), "; did you mean precision?"),
-    (report(embedded_on_gpus=True), "; embedded_on_gpus stands under data"),
-    (report(partition="gpu"), "; partition stands under cluster"),
-    (report(cluster=NODE | {"container": "x"}), "; container stands at the top of the file"),
-    (suite(seed=3), "; seed stands at the top of the file"),
-    (report(cluster=NODE | {"stage": "x"}), "cluster.stage: got 'x'; allowed: an absolute path, "),
-    (report(cluster=NODE | {"gres": "h100"}), "cluster.gres: got 'h100'; allowed: gpu, or gpu:<"),
-    (suite(device="gpu"), "suites.small.device: got 'gpu'; allowed: 'cpu' or 'cuda'"),
-    (report(cluster=GPUS), "cluster.gpus_per_node: unknown key; missing: devices_per_node; allow"),
-    (report(cluster=GPUS), "; did you mean devices_per_node?"),
     (without("precision", prec="fp32"), "; did you mean precision?"),
-    (suite(shape={"imagesize": 64}), "; did you mean image_size?"),
-    (report(timeout=3), "; did you mean time_limit?"),
-    (suite(system="pytorch"), "; did you mean systems?"),
-    (suite(systems=[{"name": "pytorch"}]), "; did you mean system?"),
-    (suite(**{"from": {"file": "x"}}), "; did you mean path?"),
-    (report(window=[20, 100]), "window: got a list; allowed: a mapping of keys to values, of mea"),
-    # A value.
-    (report(device="gpu"), "; did you mean cuda?"),
-    (suite(systems=["pytorch+compile"]), "; did you mean pytorch?"),
-    (suite(workload="mixtral-8x7b"), "; a new one: docs/add-a-workload.md"),
-    (suite(input="record"), "; did you mean records?"),
-    (suite(precision="mixed"), "; did you mean amp?"),
-    (suite(systems=[{"system": "pytorch", "variants": "no_clip"}]), "; did you mean no-clip?"),
-    (suite(topologies=["1n8"]), "; did you mean 1n8g?"),
-    (suite(data="imbedded"), "allowed: embedded; did you mean embedded?"),
+    *((report(**changes), words) for changes, words in rows("meant in a report")),
+    *((suite(**changes), words) for changes, words in rows("meant in a suite")),
 ]
 
 

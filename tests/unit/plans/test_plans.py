@@ -199,7 +199,7 @@ SUITES = [suite | {"shape": {"image_size": 64}} for suite in SUITES]
 def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What plans are made from, in another place."""
     folder = tmp_path_factory.mktemp("copied")
-    for name in ("workflow/systems", "workflow/trainers", "envs"):
+    for name in ("workflow/systems", "workflow/trainers", "workflow/workloads", "envs"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     return folder
 
@@ -271,7 +271,10 @@ COMPILE = "compile: {about: torch.compile, flags: [--compile]"
 
 def test_comments_and_titles_change_no_plan_wherever_it_is_made(changed_by):
     edits = dict.fromkeys((f"workflow/trainers/{name}" for name in TRAINERS), "\n# edited\n")
-    assert changed_by(**edits, **{SYSTEM: ("DistributedDataParallel over", "By")}) == set()
+    edits[SYSTEM] = ("DistributedDataParallel over", "By")
+    edits["workflow/workloads/resnet50.yaml"] = ("title: ", "title: Another ")
+    edits["workflow/workloads/vgg16.yaml"] = "\n# edited\n"
+    assert changed_by(**edits) == set()
 
 
 def test_a_new_workload_and_a_new_system_change_no_plan(changed_by):
