@@ -26,6 +26,9 @@ READ_BY = {
     # docs.jax.dev, "Configuration options"; openxla.org, "XLA flags"
     "JAX_": "JAX",
     "XLA_": "XLA",
+    # rocm.docs.amd.com: the pages of HIP, ROCr, MIOpen, rocBLAS, hipBLASLt and RCCL
+    **dict.fromkeys(("HIP_", "HSA_", "ROCR_", "GPU_"), "ROCm"),
+    **dict.fromkeys(("MIOPEN_", "ROCBLAS_", "HIPBLASLT_", "TENSILE_", "RCCL_"), "ROCm's libraries"),
     # tensorflow/core/util and tsl/util in TensorFlow's source
     "TF_": "TensorFlow",
     # mxnet.apache.org, "Environment Variables"; ps-lite's DMLC_
@@ -46,8 +49,13 @@ READ_BY = {
     "ONEDNN_": "oneDNN",
     "DNNL_": "oneDNN",
     "OPENBLAS_": "OpenBLAS",
+    # numpy.org, "CPU/SIMD optimizations"; libjpeg-turbo's simd folder
+    "NPY_": "NumPy",
+    "JSIMD_": "the loader's decoder of JPEGs",
     "GOTO_": "OpenBLAS",
     "BLIS_": "BLIS",
+    # docs.python.org, "Environment variables"
+    **dict.fromkeys(("PYTHONMALLOC", "PYTHONTRACEMALLOC", "PYTHONDEVMODE", "PYTHON_"), "Python"),
     # ld.so(8), mallopt(3), glibc's "Tunables"; the manuals of jemalloc and gperftools
     "LD_": "the loader",
     "MALLOC_": "the allocator",
@@ -70,7 +78,7 @@ _OF_A_MACHINE = re.compile(
     r".*_(?:HOME|ROOT|PATH|DIR|FILE|VERSION|IFNAME|HCA|DEVICES|CAPABILITIES)|NVIDIA_REQUIRE_.*"
 )
 """Names of those that say where things are on a machine, or what an image is."""
-_OF_A_RUN = frozenset({"CUDA_VISIBLE_DEVICES"})
+_OF_A_RUN = frozenset({"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
 """Which of a machine's devices a run has, which its repeats need not share."""
 
 
@@ -89,6 +97,12 @@ def read_variables(environment: Mapping[str, str]) -> dict[str, str]:
 def deciding(inherited: Mapping[str, str]) -> dict[str, str]:
     """Those of a run's inherited variables that make it another thing on any machine."""
     return {name: inherited[name] for name in inherited if not _OF_A_MACHINE.fullmatch(name)}
+
+
+def of_repeats(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Those of a run's inherited variables that its repeats must share, library paths included."""
+    folders = {name: inherited[name] for name in inherited if name == "LD_LIBRARY_PATH"}
+    return deciding(inherited) | folders
 
 
 def differing_variables(records: Iterable[RunRecord]) -> list[str]:
