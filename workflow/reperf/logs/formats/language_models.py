@@ -191,7 +191,7 @@ _STAGES = re.compile(
 )  # fmt: skip
 _LOADER = re.compile(
     rb"^train_(?:loader = distributed_data_generator\(args\.train_files, |batch_size = )"
-    rb"(world_size \* )?args\.(\w{1,40})[,\s]", re.M
+    rb"(?:(world_size \* )args\.((?:train_)?seq_len)|args\.((?:train_)?batch_size))[,\s]", re.M
 )  # fmt: skip
 _WORLD = re.compile(rb"^assert world_size == (\d{1,6})\s", re.M)
 _ACCUMULATES = re.compile(
@@ -232,7 +232,7 @@ def _of_program(head: bytes) -> Iterator[Fact]:
     if batch and length and _ACCUMULATES.search(head):
         yield from (("global_batch", batch), ("sample_tokens", length))
     loader = _LOADER.search(head)
-    if not loader or not (tokens := given.get(loader[2])):
+    if not loader or not (tokens := given.get(loader[2] or loader[3])):
         return
     if loader[1]:
         yield from (("batch_size", 1), ("sample_tokens", tokens), ("accumulation", 1))
