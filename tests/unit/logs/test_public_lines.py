@@ -244,6 +244,85 @@ def test_a_batch_from_which_the_length_of_a_sample_follows_is_said():
     )
 
 
+def program(*settings: str, after: str) -> tuple[tuple[str, str], ...]:
+    """An edit that puts a program's text before a log of modded-nanogpt."""
+    given = "".join(f"    {setting} # as in a sweep\n" for setting in settings)
+    return (("^", rf"class Hyperparameters:\n{given}args = Hyperparameters()\n{after}\n"),)
+
+
+SUMS = "train_accumulation_steps = args.batch_size // n\n"
+SUMS += "for i in range(1, train_accumulation_steps+1):"
+LOADER = "train_loader = distributed_data_generator(args.train_files, "
+WORLD = LOADER + "world_size * args.train_seq_len, rank)\nassert world_size == 8"
+SWEEP = (
+    "def distributed_data_generator(filename_pattern: str, batch_size: int, seq_len=1024):\n"
+    'batch_size = 8 * 64 * 1024\ntrain_loader = distributed_data_generator("x.bin", batch_size)\n'
+    "Running on device_name=x with world_size=8\n"
+)
+IN_SEQUENCES = "batch_size : int = 8*64", "sequence_length : int = 1024"
+IN_TOKENS = "batch_size = 8*64*1024", "seq_len = 64*1024"
+PACKED = program(
+    "train_batch_size: int = 2048 * 24 * 8", after=LOADER + "args.train_batch_size, x)"
+)
+
+
+@pytest.mark.parametrize(
+    ("edits", "batch", "tokens", "world"),
+    [
+        (program(*IN_SEQUENCES, after=SUMS), 512, 524288, None),
+        (
+            program(*IN_TOKENS, after=LOADER + "args.batch_size, r)\nx.split(args.seq_len)"),
+            8,
+            524288,
+            None,
+        ),
+        (program("train_seq_len = 48*1024", after=WORLD), 8, 393216, 8),
+        ((("^", SWEEP),), 512, 524288, 8),
+        (PACKED, None, 393216, None),
+    ],
+)
+def test_a_program_in_its_log_gives_the_batch_that_nothing_else_can_set(
+    edits, batch, tokens, world
+):
+    log = read("modded-nanogpt", edits)
+    counted = measure_one(log, ends=(20, 120), unit="tokens")
+    assert (counted.reason, counted.samples) == ("", 100 * tokens)
+    assert (counted.global_batch, counted.world_size) == (batch, world)
+    found = measure_one(log, ends=(20, 120))
+    assert found.samples == (100 * batch if batch else None)
+    assert batch or found.reason.startswith(UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "edits",
+    [
+        program(*IN_SEQUENCES, after=SUMS.replace("range", "xrange")),  # nothing adds them up
+        program(*IN_SEQUENCES, after=SUMS + "\nimport argparse"),
+        program(*IN_SEQUENCES, after=SUMS + "\nargs.batch_size = 64"),
+        program("batch_size : int = int(os.environ['B'])", IN_SEQUENCES[1], after=SUMS),
+        program("train_seq_len = 48*1024", after=WORLD.replace("assert", "if")),
+        # Some versions give their loader what one device reads.
+        program("train_seq_len = 48*1024", after=LOADER + "args.train_seq_len, 1)"),
+    ],
+)
+def test_a_program_whose_batch_something_else_may_set_gives_none(edits):
+    assert measure_one(read("modded-nanogpt", edits), ends=(20, 120)).reason.startswith(UNKNOWN)
+
+
+@pytest.mark.parametrize(
+    "schedule",
+    [
+        "    train_bs_schedule: tuple = (8 * 2048 * 8,\n      16 * 2048 * 8)\n",
+        "".join(f"    TrainingStage(batch_size={size} * 2048 * 8, lr=1),\n" for size in (8, 16)),
+    ],
+)
+def test_a_batch_that_changes_with_the_step_is_refused_whatever_a_person_gives(schedule):
+    """The batch of the last stage would be taken for that of the first."""
+    log = read("modded-nanogpt", (("^", "distributed_data_generator\n" + schedule),))
+    found = measure_one(log, ends=(20, 120), facts=(("global_batch", 192),))
+    assert found.reason == "number of tokens in a step is 131072 by the log, 262144 by the log"
+
+
 def test_the_clock_of_modded_nanogpt_that_is_set_back_is_not_crossed():
     found = measure_one(read("modded-nanogpt"), ends=(5, 105), facts=(("global_batch", 64),))
     assert found.reason.startswith("time steps back by 0.9 s")
@@ -357,3 +436,9 @@ def test_olmo_core_is_timed_by_stamps_or_where_these_are_of_several_steps_by_eac
     assert found.reason.startswith(reason)
     assert (found.format, found.seconds) == ("olmo-core", seconds)
     assert found.samples == (4096 * 100 if seconds else None)
+
+
+def test_the_command_of_deepspeeds_launcher_says_the_batch_of_a_device():
+    command = "cmd = deepspeed main.py --x 1 --per_device_train_batch_size 8 --seed 1"
+    measured = measure_one([command, *written("deepspeed", 120)], facts=(("batch_size", 16),))
+    assert measured.reason == "batch size per device is 8 by the log, 16 by the command line"

@@ -79,6 +79,16 @@ def test_a_repeat_under_other_conditions_marks_its_cell(folder, second, marks):
     assert (row["n"], row["marks"]) == (2, marks)
 
 
+def test_a_repeat_under_another_variable_is_none_and_most_decide(folder):
+    odd = {"inherited": {"LD_LIBRARY_PATH": "/opt/other", "JSIMD_FORCENONE": "1"}}
+    row = cell(folder, {}, {"inherited": {"CUDA_HOME": "/usr"}}, odd)
+    assert (row["n"], row["status"]) == (2, "partial")
+    assert row["throughput_max"] == pytest.approx(102)
+    assert (
+        "JSIMD_FORCENONE was '1' and not set; LD_LIBRARY_PATH was '/opt/other' and" in row["reason"]
+    )
+
+
 def test_a_machine_that_slept_in_the_window_marks_its_cell(folder):
     row = cell(folder, {}, lines=paused)
     assert row["throughput_median"] < 20  # of 101

@@ -378,10 +378,19 @@ def test_a_log_is_of_its_formats_system_alone_or_of_any_of_its_programs_framewor
     assert bool(row["reason"]) == bool(said)
 
 
-def test_a_log_that_counts_something_else_is_refused(archive):
-    rows = rows_of(archive, workload="bert-base")
-    assert {row["status"] for row in rows} == {"refused"}
-    assert "it counts images/s, which is not what bert-base counts" in {r["reason"] for r in rows}
+@pytest.mark.parametrize(
+    ("old", "reason"),
+    [
+        ("model = resnet50\n", "it counts images/s, which is not what bert-base counts"),
+        ("", "workload is resnet50 by the log, bert-base by the configuration"),
+    ],
+)
+def test_a_log_that_counts_or_names_something_else_is_refused(tmp_path, old, reason):
+    log = tmp_path / "2n8g/r50_b128_fp32_1.log"
+    log.parent.mkdir()
+    log.write_text(RESNET50.replace(old, ""))
+    [row] = rows_of(tmp_path, workload="bert-base")
+    assert (row["status"], row["reason"]) == ("refused", reason)
 
 
 def test_a_file_too_large_for_a_record_is_none(tmp_path):
@@ -444,6 +453,14 @@ def test_a_log_of_another_benchmark_is_refused_with_both_sources(tmp_path):
     [row] = rows_of({"path": str(tmp_path), "topology": "2n2g"})
     assert row["status"] == "refused"
     assert row["reason"] == "workload is unet3d by the log, resnet50 by the configuration"
+
+
+def test_a_log_of_the_open_division_names_no_workload(tmp_path):
+    mlperf(tmp_path, "resnet", "x", 0.25)
+    [log] = tmp_path.iterdir()
+    log.write_text(mlperf_lines.event("submission_division", "open") + "\n" + log.read_text())
+    [row] = rows_of({"path": str(tmp_path), "topology": "2n2g"})
+    assert (row["status"], row["unconfirmed"]) == ("ok", "workload, precision, world size")
 
 
 def test_logs_of_two_platforms_are_no_repeats_of_a_cell(tmp_path):

@@ -38,9 +38,9 @@ _BATCH = re.compile(
     + rb'[\d.]{1,25} [^\r\n{}]{0,200}?\bglobal_batch_size: ?(?:\{"value": ?)?)(\d{1,15})\b'
 )
 _SUBMISSION = re.compile(
-    rb'(?:"key": ?"submission_(?P<key>benchmark|platform)", ?"value": ?|'
+    rb'(?:"key": ?"submission_(?P<key>benchmark|division|platform)", ?"value": ?|'
     + _MLL
-    + rb'[\d.]{1,25} [^\r\n{}]{0,200}?\bsubmission_(?P<old>benchmark|platform): ?\{"value": ?)'
+    + rb'[\d.]{1,25} [^\r\n{}]{0,200}?\bsubmission_(?P<old>benchmark|division|platform): ?\{"value": ?)'
     rb'"(?P<value>[^"\\\r\n]{1,100})"'
 )
 _WORKLOADS = {"resnet": "resnet50", "bert": "bert-large", "transformer": "transformer-big"}
@@ -193,12 +193,14 @@ def facts_in(text: bytes) -> Iterator[Fact]:
     for match in _BATCH.finditer(text) if b"global_batch_size" in text else ():
         if (batch := int(match[1])) > 0:
             yield "global_batch", batch
-    for match in _SUBMISSION.finditer(text) if b"submission_" in text else ():
-        value = match["value"].decode(errors="replace")
-        if b"platform" in (match["key"], match["old"]):
-            yield "platform", value
-        else:
-            yield "workload", _WORKLOADS.get(value, value)
+    found = _SUBMISSION.finditer(text) if b"submission_" in text else ()
+    said = [
+        (match["key"] or match["old"], match["value"].decode(errors="replace")) for match in found
+    ]
+    yield from (("platform", value) for key, value in said if key == b"platform")
+    if (b"division", "open") not in said:  # there, the model may be another than the benchmark's
+        names = (value for key, value in said if key == b"benchmark")
+        yield from (("workload", _WORKLOADS.get(name, name)) for name in names)
 
 
 class Evaluated(NamedTuple):

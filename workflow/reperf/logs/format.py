@@ -448,12 +448,16 @@ CLOCKS = {
 """Whose stamp a pattern may name likewise: it is the record's time."""
 
 
+_WORDS: dict[Name, dict[bytes, str]] = {"workload": {}, "input": {b"syntetic": "synthetic"}}
+"""The facts that are words -> how we call what programs call otherwise."""
+
+
 def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
-    """A finder of facts that are whole numbers above zero.
+    """A finder of facts that are whole numbers above zero, or words.
 
     Args:
         patterns: name of the fact -> regular expression whose first group is the number, or several.
-            Commas may part its thousands.
+            Commas may part its thousands. Of a workload and an input, it is the word.
 
     Raises:
         KeyError: there is no such fact.
@@ -471,6 +475,9 @@ def facts_by(**patterns: str | tuple[str, ...]) -> Finder:
             if not any(mark in head for mark in marks):
                 continue
             for match in pattern.finditer(head):
+                if name in _WORDS:
+                    yield name, _WORDS[name].get(match[1], match[1].decode())
+                    continue
                 # Python refuses numbers of thousands of digits; no fact has as many as twenty.
                 digits = match[1].replace(b",", b"").lstrip(b"0")
                 if (value := int(digits[:20] or b"0")) > 0:

@@ -6,6 +6,7 @@ format can be asked for by name.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
 from math import inf
@@ -327,18 +328,19 @@ def _measure_run(
         if method.name == "published":
             values |= _published(run, log_format, facts, further)
         else:
+            counted = _in_tokens(facts) if further == "tokens" else facts
             try:
                 warmup = (method.window or Window()).warmup
-                best, known = widest(run, log_format, facts, warmup, further)
+                best, known = widest(run, log_format, counted, warmup, further)
                 values["widest"] = best["first"], best["last"]
             except (Refused, ArithmeticError):
                 if method.widest:
                     raise
             if method.widest:
-                facts = known
+                facts = known if counted is facts else facts
                 values |= best
             else:
-                values |= by_window(run, log_format, method.ends_in(log_format), facts, further)
+                values |= by_window(run, log_format, method.ends_in(log_format), counted, further)
         values["status"] = "ok"
     except Refused as refusal:
         values |= {"status": "refused", "code": refusal.code, "reason": str(refusal)}
@@ -367,6 +369,14 @@ def _gather(facts: Facts, run: LoggedRun, sources: Sources, method: Method) -> N
             "no-training", "the log says that its run trains nothing: it runs forward only"
         )
     facts.settle()
+
+
+def _in_tokens(facts: Facts) -> Facts:
+    """The facts by which tokens are counted: each for itself, if nothing says what a sample is."""
+    known = facts.get("global_batch") or facts.get("sample_tokens") or facts.get("batch_size")
+    if known or not facts.get("step_tokens"):
+        return facts
+    return deepcopy(facts).add("--unit tokens", [("sample_tokens", 1)])
 
 
 def _published(

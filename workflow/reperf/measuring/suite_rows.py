@@ -27,6 +27,7 @@ from reperf.measuring.variants import facts_of_format, facts_of_system, variant_
 from reperf.member_names import fault_of_name, shown
 from reperf.records.cell_key import key_of
 from reperf.records.run_record import Power, RunRecord
+from reperf.records.shell import of_repeats
 from reperf.systems import load_workloads, written_shape
 from reperf.systems.data_sheets import data_sheet_rate
 from reperf.text import natural_sort_key, printable
@@ -97,7 +98,7 @@ def measure_suite(
     duplicates = DuplicateFinder()
     results = [own_run(run, method, plan_of(str(run.folder))) for run in runs]
     measured = [(row_of(suite, result), result) for result in results]
-    rows = [_check_not_duplicate(*pair, duplicates) for pair in _check_same_images(measured)]
+    rows = [_check_not_duplicate(*pair, duplicates) for pair in _check_repeats(measured)]
     for source in suite.sources:
         rows += _measure_source(suite, source, duplicates)
     return rows
@@ -118,7 +119,7 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
     cells: dict[tuple[Any, ...], Facts] = defaultdict(Facts)
     repeats: Counter[tuple[Any, ...]] = Counter()
     rows = []
-    for row, result in _check_same_images(measured):
+    for row, result in _check_repeats(measured):
         row = _check_same_setup(row, result, cells)  # noqa: PLW2901
         row = _check_not_duplicate(row, result, duplicates)  # noqa: PLW2901
         repeats[_cell(row)] += 1
@@ -126,6 +127,51 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
         if not row["topology"]:
             print(printable(f"{row['log']}: in no cell: {row['reason']}"), file=sys.stderr)
     return rows
+
+
+def _check_repeats(measured: Iterable[_Measured]) -> list[_Measured]:
+    """The rows of a suite, refused where a run is no repeat of the others by what it was given."""
+    return _check_same_variables(_check_same_images(measured))
+
+
+def _check_same_variables(measured: list[_Measured]) -> list[_Measured]:
+    """The rows of a suite, refused where a run's shell held other variables than most repeats' did.
+
+    Of as many, the variables of the last run count.
+    """
+    cells = defaultdict(list)
+    for row, result in measured:
+        if row["status"] == "ok" and result.record:
+            cells[_cell(row)].append(result.record)
+    usual = {}
+    for cell, records in cells.items():
+        often = Counter(_given(record) for record in records)
+        usual[cell] = max(records, key=lambda record: (often[_given(record)], record.started))
+    checked = []
+    for row, result in measured:
+        run, most = result.record, usual.get(_cell(row))
+        if row["status"] == "ok" and run and most and _given(run) != _given(most):
+            row = _refused(row, _other_variables(run, most))  # noqa: PLW2901
+        checked.append((row, result))
+    return checked
+
+
+def _given(record: RunRecord) -> frozenset[tuple[str, str]]:
+    """The variables of its shell that a run must share with its repeats, and their values."""
+    return frozenset(of_repeats(record.inherited).items())
+
+
+def _other_variables(run: RunRecord, most: RunRecord) -> str:
+    """Why a run is no repeat of most: in words, the variables, with both values."""
+    values = [dict(_given(record)) for record in (run, most)]
+    told = []
+    for name in sorted({name for name, _ in _given(run) ^ _given(most)}):
+        was = (repr(given[name]) if name in given else "not set" for given in values)
+        told.append(f"{name} was {' and '.join(was)}")
+    return (
+        f"{'; '.join(told)}, in its shell and in that of {most.run.log}: no repeat of it; allowed: "
+        "one setting for all repeats, and --forcerun trains under today's"
+    )
 
 
 def _check_same_images(measured: Iterable[_Measured]) -> list[_Measured]:

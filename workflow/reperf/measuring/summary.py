@@ -112,7 +112,7 @@ def _measured(runs: pd.DataFrame) -> dict[str, Any]:
     status, reason = _verdict(runs)
     row = dict.fromkeys(SUMMARY) | {name: first[name] for name in (*CELL, *SETTING, "unit")}
     row |= {"status": status, "reason": reason, "n": len(good)}
-    row |= _origin(runs) | {
+    row |= _origin(runs, good) | {
         # The load before the run, where it could not be sampled during the run.
         "load": runs["load_during"].fillna(runs["load_before"]).max(),
         "gpu_processes": runs["gpu_processes"].max(),
@@ -136,12 +136,12 @@ def _measured(runs: pd.DataFrame) -> dict[str, Any]:
     return row
 
 
-def _origin(runs: pd.DataFrame) -> dict[str, Any]:
-    """Where and when a cell was measured, and its key if its runs have one and the same."""
+def _origin(runs: pd.DataFrame, good: pd.DataFrame) -> dict[str, Any]:
+    """Where and when a cell was measured, and its key if its good runs have one and the same."""
     hosts, commits = (
         " ".join(dict.fromkeys(" ".join(runs[name]).split())) for name in ("hosts", "commit")
     )
-    keys = set(runs["key"])
+    keys = set((good if len(good) else runs)["key"])
     return {
         "hosts": hosts,
         "commit": commits,

@@ -18,12 +18,17 @@ _READ = (
     # docs.jax.dev, "Configuration options"; openxla.org, "XLA flags"; tensorflow/core/util and
     # tsl/util in TensorFlow's source; mxnet.apache.org, "Environment Variables"; ps-lite's DMLC_
     *("JAX_", "XLA_", "TF_", "MXNET_", "DMLC_"),
+    # rocm.docs.amd.com: the pages of HIP, ROCr, MIOpen, rocBLAS, hipBLASLt and RCCL
+    *("HIP_", "HSA_", "ROCR_", "GPU_", "MIOPEN_", "ROCBLAS_", "HIPBLASLT_", "TENSILE_", "RCCL_"),
     # paddlepaddle.org.cn, "FLAGS"; docs.oneflow.org and OneFlow's source; Horovod and DALI
     *("FLAGS_", "PADDLE_", "ONEFLOW_", "HOROVOD_", "DALI_"),
     # OpenMP 5.2, chapter 21; GCC's libgomp; Intel's and LLVM's runtime
     *("OMP_", "GOMP_", "KMP_"),
     # oneMKL's and oneDNN's developer guides; OpenBLAS's and BLIS's READMEs
     *("MKL_", "ONEDNN_", "DNNL_", "OPENBLAS_", "GOTO_", "BLIS_"),
+    # numpy.org, "CPU/SIMD optimizations"; libjpeg-turbo's simd folder; docs.python.org,
+    # "Environment variables"
+    *("NPY_", "JSIMD_", "PYTHONMALLOC", "PYTHONTRACEMALLOC", "PYTHONDEVMODE", "PYTHON_"),
     # ld.so(8), mallopt(3), glibc's "Tunables"; the manuals of jemalloc and gperftools
     *("LD_", "MALLOC_", "GLIBC_TUNABLES", "TCMALLOC_"),
     # ucx's, Open MPI's, libfabric's and gloo's documentation
@@ -40,7 +45,7 @@ _OF_A_MACHINE = re.compile(
     r".*_(?:HOME|ROOT|PATH|DIR|FILE|VERSION|IFNAME|HCA|DEVICES|CAPABILITIES)|NVIDIA_REQUIRE_.*"
 )
 """Names of those that say where things are on a machine, or what an image is."""
-_OF_A_RUN = frozenset({"CUDA_VISIBLE_DEVICES"})
+_OF_A_RUN = frozenset({"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
 """Which of a machine's devices a run has, which its repeats need not share."""
 
 
@@ -59,6 +64,12 @@ def read_variables(environment: Mapping[str, str]) -> dict[str, str]:
 def deciding(inherited: Mapping[str, str]) -> dict[str, str]:
     """Those of a run's inherited variables that make it another thing on any machine."""
     return {name: inherited[name] for name in inherited if not _OF_A_MACHINE.fullmatch(name)}
+
+
+def of_repeats(inherited: Mapping[str, str]) -> dict[str, str]:
+    """Those of a run's inherited variables that its repeats must share, library paths included."""
+    folders = {name: inherited[name] for name in inherited if name == "LD_LIBRARY_PATH"}
+    return deciding(inherited) | folders
 
 
 def differing_variables(records: Iterable[RunRecord]) -> list[str]:

@@ -44,12 +44,18 @@ class CellView(Entry):
     @property
     def differs_in(self) -> list[str]:
         """Settings in which its runs differ; if there are any, the runs are not repeats."""
-        parts = differing({run.row.key for run in self.runs if run.row.key})
-        names = differing_variables(run.record for run in self.runs if run.record)
-        sets = (run.record.data_set for run in self.runs if run.record)
+        runs = [run for run in self.runs if run.row.status == "ok"]
+        parts = differing({run.row.key for run in runs if run.row.key})
+        names = differing_variables(run.record for run in runs if run.record)
+        sets = (run.record.data_set for run in runs if run.record)
         times = {data.times for data in sets if data}
-        written = ["when the images of their folder were written"] * (len(times) > 1)
-        return [part for part in parts if part != VARIABLES or not names] + names + written
+        may_use = {run.record.host.cores for run in runs if run.record}
+        others = {
+            "when the images of their folder were written": times,
+            "how many CPUs they may use": may_use,
+        }
+        told = [what for what, values in others.items() if len(values) > 1]
+        return [part for part in parts if part != VARIABLES or not names] + names + told
 
     @property
     def throttled(self) -> list[RunView]:

@@ -182,8 +182,71 @@ _SPEEDRUN = re.compile(
 )
 
 
+_PRODUCT = rb"(\d{1,9}(?: ?\* ?\d{1,9}){0,4})"
+_PROGRAM = re.compile(rb"^class Hyperparameters\b(.*?)^args = Hyperparameters\(\)\s", re.S | re.M)
+_HYPERPARAMETER = re.compile(rb"^    (\w{1,40})(?: ?: ?int)? = " + _PRODUCT + rb"\s", re.M)
+_STAGES = re.compile(
+    rb"^    (?:train_bs_schedule: tuple = \((?P<tuple>[\d\s*,]{1,400})\)"
+    rb"|TrainingStage\([^\r\n]{0,100}?batch_size=(?P<stage>[\d *]{1,80}),)", re.M
+)  # fmt: skip
+_LOADER = re.compile(
+    rb"^train_(?:loader = distributed_data_generator\(args\.train_files, |batch_size = )"
+    rb"(?:(world_size \* )args\.((?:train_)?seq_len)|args\.((?:train_)?batch_size))[,\s]", re.M
+)  # fmt: skip
+_WORLD = re.compile(rb"^assert world_size == (\d{1,6})\s", re.M)
+_ACCUMULATES = re.compile(
+    rb"^train_accumulation_steps = args\.batch_size // .*"
+    rb"(?:^assert train_accumulation_steps == 1\s| range\(1, ?train_accumulation_steps ?\+ ?1\):)",
+    re.S | re.M,
+)
+"""How the oldest versions make up their global batch."""
+_SET_ELSEWHERE = b"argparse", b"setattr(args", b"train_loader.send("
+_SWEEP = re.compile(
+    rb"^def distributed_data_generator\(filename_pattern: str, batch_size: int, seq_len=(\d{1,9})\):"
+    rb".*?^batch_size = " + _PRODUCT + rb"\s.*?^ *train_loader = distributed_data_generator\("
+    rb"\"[^\"\r\n]{1,200}\", batch_size\)\s.*? with world_size[= ](\d{1,6})\s", re.S | re.M
+)  # fmt: skip
+
+
+def _product(written: bytes) -> int:
+    return prod(map(int, written.split(b"*")))
+
+
+def _of_program(head: bytes) -> Iterator[Fact]:
+    """The batch in the program's own text, where it is a number that nothing else can set.
+
+    Where it changes with the step, all its sizes are facts, which contradict each other.
+    """
+    for stage in _STAGES.finditer(head):
+        sizes = filter(bytes.strip, (stage["tuple"] or stage["stage"]).split(b","))
+        yield from (("step_tokens", _product(size)) for size in sizes)
+    if match := _SWEEP.search(head):
+        yield from (("sample_tokens", int(match[1])), ("step_tokens", _product(match[2])))
+        yield "world_size", int(match[3])
+    program = _PROGRAM.search(head)
+    if not program or any(word in head for word in _SET_ELSEWHERE):
+        return
+    given = {name: _product(value) for name, value in _HYPERPARAMETER.findall(program[1])}
+    given = {name: value for name, value in given.items() if b"\nargs.%s = " % name not in head}
+    batch, length = given.get(b"batch_size"), given.get(b"sequence_length")
+    if batch and length and _ACCUMULATES.search(head):
+        yield from (("global_batch", batch), ("sample_tokens", length))
+    loader = _LOADER.search(head)
+    if not loader or not (tokens := given.get(loader[2] or loader[3])):
+        return
+    if loader[1]:
+        yield from (("batch_size", 1), ("sample_tokens", tokens), ("accumulation", 1))
+        yield from (("world_size", int(match[1])) for match in _WORLD.finditer(head))
+    else:
+        yield "step_tokens", tokens
+        if b".split(args.seq_len)" in head:
+            yield "sample_tokens", given.get(b"seq_len")
+
+
 def _golf(head: bytes) -> Iterator[Fact]:
     """The batch of parameter-golf, unless a fork says that its sequences or batches change."""
+    if b"distributed_data_generator" in head or b"train_accumulation_steps" in head:
+        yield from _of_program(head)
     if b"train_batch_tokens:" in head and not _SCHEDULED.search(head):
         yield from _GOLF(head)
     names: tuple[FactName, ...] = ("batch_size", "sample_tokens", "world_size", "accumulation")
@@ -208,8 +271,10 @@ MODDED_NANOGPT = Format(
 
 The clock stands still while it validates. Older versions set it back to 0 at the tenth step; some
 print validations alone, whose times are seconds. One that follows the line of its own step says nothing
-more. The log holds the program's own text, whose defaults are not what a run was given: its
-batch is in none. OpenAI's parameter-golf prints it, in tokens, with the length of a sequence:
+more. The log holds the program's own text. Where that gives the batch, or its tokens and the length of a
+sequence, as numbers that no argument can change, they are those of the run; a batch that changes with the
+step is refused. Since September 2025, sequences are of different lengths: with `--unit tokens`, tokens are
+counted. OpenAI's parameter-golf prints its batch, in tokens, with the length of a sequence:
 
     world_size:8 grad_accum_steps:1
     train_batch_tokens:524288 train_seq_len:1024 iterations:20000 warmup_steps:20 max_wallclock_seconds:600.000

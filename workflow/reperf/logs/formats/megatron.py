@@ -69,8 +69,14 @@ benchmark.
 
 _DEEPSPEED = facts_by(
     global_batch=r"\btrain_batch_size \.{1,60} (\d{1,9})\s",
-    batch_size=r"\btrain_micro_batch_size_per_gpu  (\d{1,9})\s",
-    accumulation=r"\bgradient_accumulation_steps \.{1,60} (\d{1,9})\s",
+    batch_size=(
+        r"\btrain_micro_batch_size_per_gpu  (\d{1,9})\s",
+        r"\bcmd = [^\r\n]{1,4000}? --per_device_train_batch_size[ =](\d{1,9})\s",
+    ),
+    accumulation=(
+        r"\bgradient_accumulation_steps \.{1,60} (\d{1,9})\s",
+        r"\bcmd = [^\r\n]{1,4000}? --gradient_accumulation_steps[ =](\d{1,9})\s",
+    ),
     replicas=r":print\]   world_size \.{1,60} (\d{1,9})\s",
     world_size=r"\bdist_world_size=(\d{1,9})\s",
 )
@@ -105,8 +111,8 @@ DEEPSPEED = Format(
 
 An iteration is a step of the optimizer. The second speed is that of the newest one, from its first forward
 pass on: it counts no wait for data and no evaluation, so that a window with more of them than a trifle is
-refused. The configuration that it prints says the batch, the devices and, unless it is that of the
-program around it, the precision:
+refused. The command that its launcher prints may say the batch of a device. The configuration that it prints
+says the batch, the devices and, unless it is that of the program around it, the precision:
 
     [2024-03-08 16:33:18,189] [INFO] [config.py:1000:print]   world_size ................... 4
 

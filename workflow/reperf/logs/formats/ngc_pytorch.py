@@ -12,6 +12,11 @@ _NODES = {
     "devices_per_node": r"--nproc_per_node[ =](\d{1,9})\s",
 }
 """What PyTorch's launchers are given."""
+_MODEL = {
+    "workload": r"PARAMETER .* arch : (\w{1,40})\s",
+    "input": r"PARAMETER .* data_backend : (synthetic|syntetic)\s",
+}
+"""What NVIDIA's image classification says of its model and its data."""
 
 RESNET50 = Format(
     name="ngc-pytorch-resnet50",
@@ -23,6 +28,7 @@ RESNET50 = Format(
         batch_size=r"PARAMETER .* batch_size : (\d{1,9})\s",
         world_size=r"PARAMETER .* world_size : (\d{1,9})\s",
         **_NODES,
+        **_MODEL,
     ),
     unit="images/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
@@ -46,6 +52,7 @@ CLASSIFICATION = Format(
     facts=facts_by(
         batch_size=r"PARAMETER .* batch_size : (\d{1,9})\s",
         world_size=r"PARAMETER .* world_size : (\d{1,9})\s",
+        **_MODEL,
     ),
     counts_from=0,
     unit="images/s",

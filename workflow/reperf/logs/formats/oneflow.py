@@ -12,6 +12,7 @@ _ARGUMENTS = facts_by(
     batch_size=r"\bbatch_size_per_device = (\d{1,9})\s",
     devices_per_node=r"\bgpu_num_per_node = (\d{1,9})\s",
     nodes=r"\bnum_nodes = (\d{1,9})\s",
+    workload=r"(?m)^model = (resnet50|alexnet|inceptionv3)\s",  # its `vgg` may be several
 )
 """The arguments that OneFlow's scripts print before they train."""
 

@@ -43,6 +43,7 @@ PYTORCH_RESNET50 = Format(
     facts=facts_by(
         node_batch=r"main\.py .*--batch-size[ =](\d{1,9})\s",
         nodes=r"main\.py .*--world-size[ =](\d{1,9})\s",
+        workload=r"=> (?:creating|using pre-trained) model '(\w{1,40})'",
     ),
     counts_from=0,
     unit="images/s",

@@ -116,11 +116,19 @@ _BATCH = facts_by(
     global_batch=r"\bBatch size: +(\d{1,9}) global\s",
     batch_size=r"\s(\d{1,9}) per device\s",
 )
+_MODEL = re.compile(rb"(?m)^(?:INFO.*\|\d+\| ?)?Model: +([\w.]{1,40})\s")
+_CALLED = {b"resnet50_v1.5": "resnet50", b"resnet50": "resnet50_v1"}
+"""The two that tf_cnn_benchmarks tells apart."""
+_SYNTHETIC = re.compile(rb"\bDataset: +\w{1,40} \(synthetic\)\s")
 _FORWARD = re.compile(rb"\bMode: +(?:forward.only|evaluation)\b")
 
 
 def _facts(head: bytes) -> Iterator[Fact]:
     yield from _BATCH(head)
+    for match in _MODEL.finditer(head):
+        yield "workload", _CALLED.get(match[1], match[1].decode())
+    if _SYNTHETIC.search(head):
+        yield "input", "synthetic"
     if _FORWARD.search(head):
         yield "forward_only", True
 
