@@ -15,7 +15,7 @@ from reperf.tables import SUMMARY, read_summary, write_table
 
 from tests.helpers.refusal import cannot_run
 from tests.helpers.small_benchmark import ROOT, Benchmark
-from tests.unit.report.eight_systems import eight_systems
+from tests.unit.report.eight_systems import dlperf, eight_systems
 
 pytestmark = pytest.mark.browser
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")
@@ -121,6 +121,17 @@ def test_figures_are_drawn_where_they_have_something_to_show(visit):
     for figure in figures.all():
         assert figure.bounding_box()["width"] > 300
         assert figure.bounding_box()["height"] > 100
+
+
+def test_the_findings_of_dlperfs_twelve_suites_fit_on_two_screens(browser, tmp_path):
+    path = tmp_path / "report.html"
+    path.write_text(dlperf(tmp_path).pages[0], encoding="utf-8")
+    page = browser.new_page(viewport=DESK)
+    page.goto(path.as_uri())
+    findings = page.locator("#findings")
+    assert findings.locator("article").count() == 12
+    box = findings.bounding_box()
+    assert box["y"] + box["height"] < 2 * DESK["height"]
 
 
 @pytest.mark.parametrize("scripts", [True, False])

@@ -51,8 +51,9 @@ def percent(value: Value) -> str:
 
 
 def difference(ratio: float, unit: str = " %") -> str:
-    """How far a ratio is from 1: "−2.7 %", "+0.3 %"."""  # noqa: RUF002 - a minus is what it is
-    return f"{100 * (ratio - 1):+.1f}{unit}".replace("-", "\N{MINUS SIGN}")
+    """How far a ratio is from 1: "−2.7 %", "0.0 %", "+0.3 %"."""  # noqa: RUF002 - a minus it is
+    shown = f"{100 * (ratio - 1):+.1f}"
+    return ("0.0" if float(shown) == 0 else shown.replace("-", "\N{MINUS SIGN}")) + unit
 
 
 def waiting(share: Value) -> str:

@@ -13,10 +13,10 @@ ROW |= {"throughput_median": 100.0, "num_nodes": 1, "hosts": "a"}
     ("said", "marks"),
     [
         ({"load": 0.05}, []),
-        ({"load": 0.051}, ["beside other work"]),
-        ({"load": 0.25}, ["beside other work"]),
+        ({"load": 0.051}, ["machine busy"]),
+        ({"load": 0.25}, ["machine busy"]),
         ({"load": 0.251}, ["not usable: 25.1 % other work"]),
-        ({"gpu_processes": 1}, ["beside other work"]),
+        ({"gpu_processes": 1}, ["machine busy"]),
         ({"throttled": 0.01}, []),
         ({"throttled": 0.12}, ["throttled 12.0 % of its time"]),
         ({"mhz_min": 1900.0, "mhz_max": 1980.0}, []),
@@ -38,4 +38,4 @@ def test_a_row_has_the_marks_that_it_earns(said, marks):
 
 def test_a_cell_that_starts_elsewhere_says_so_first():
     marks = marks_of(ROW | {"load": 0.1}, stray=True)
-    assert marks == ["starts elsewhere", "beside other work"]
+    assert marks == ["starts elsewhere", "machine busy"]

@@ -71,7 +71,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             {"load": QUIET.model_copy(update={"mhz": 1500.0})},
             "clocks differ: 1500 to 3000 MHz",
         ),
-        ({"load": QUIET.model_copy(update={"during": 0.1, "stolen": 0.1})}, "beside other work"),
+        ({"load": QUIET.model_copy(update={"during": 0.1, "stolen": 0.1})}, "machine busy"),
     ],
 )
 def test_a_repeat_under_other_conditions_marks_its_cell(folder, second, marks):

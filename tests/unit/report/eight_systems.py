@@ -4,10 +4,12 @@ import random
 from pathlib import Path
 from typing import Any
 
+import yaml
 from reperf.config import Run, load_report
 from reperf.host import Gpu, Host
 from reperf.records.run_record import Load
 
+from tests.helpers.small_benchmark import ROOT
 from tests.unit.report.benchmarks import Benchmark, benchmark_of, record_of, row_of
 
 ONE_GPU = {
@@ -62,11 +64,20 @@ def eight_systems(
         "topologies": ["1n1g", "1n8g", "2n8g", "4n8g"],
         "repeats": repeats,
         "device": device,
-        "cluster": {"nodes": 4, "devices_per_node": 8},
         "data": {"name": "imagenet", "parts": 32},
         "suites": [suite(name, **amp if "amp" in name else {}) for name in names],
     }
-    report = load_report(asked)
+    return _benchmark(folder, asked, busy)
+
+
+def dlperf(folder: Path) -> Benchmark:
+    """All twelve suites of DLPerf's report."""
+    text = (ROOT / "reports/dlperf.yaml").read_text(encoding="utf-8")
+    return _benchmark(folder, yaml.safe_load(text) | {"device": "cuda"})
+
+
+def _benchmark(folder: Path, asked: dict[str, Any], busy: float = 0.0) -> Benchmark:
+    report = load_report(asked | {"cluster": {"nodes": 4, "devices_per_node": 8}})
     chance = random.Random(7)
     cells = [cell for one in report.suites for cell in report.cells(one)]
     cells = [cell.model_copy(update={"unsupported": None}) for cell in cells]

@@ -73,7 +73,7 @@ def test_a_failure_stands_in_place_with_its_reason_and_a_mark_beside_its_system(
     assert len(gone) == 2 * 2 + 1
     assert "PaddlePaddle" in gone[0]
     assert "failed: rank 3: NCCL connection closed by remote peer" in gone[0]
-    for mark, system in (("bound by loader", "TensorFlow 2.x"), ("beside other work", ">MXNet")):
+    for mark, system in (("bound by loader", "TensorFlow 2.x"), ("machine busy", ">MXNet")):
         marked = [row for row in rows_of(screen) if mark in row]
         assert len(marked) >= 7
         assert all(system in row for row in marked)
@@ -121,7 +121,7 @@ def test_the_download_is_the_summary_with_the_marks_of_the_page(eight, html):
     assert list(table["throughput_median"]) == pytest.approx(
         list(eight.summary["throughput_median"]), nan_ok=True
     )
-    assert set(table["marks"].dropna()) == {"beside other work", "bound by loader", "scattered"}
+    assert set(table["marks"].dropna()) == {"machine busy", "bound by loader", "scattered"}
 
 
 def test_a_reader_chooses_device_counts_without_a_script(eight, html):

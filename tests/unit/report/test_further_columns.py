@@ -50,11 +50,11 @@ def test_a_cell_beside_other_work_is_marked(big_benchmark, plain_pages):
     beside = big_benchmark.summary.query("load > 0.05 and n > 0")
     assert set(beside["system"]) == {"paddlepaddle"}
     assert html.count('class="mark">not usable: 25.0 % other work</span>') == 0
-    assert html.count('class="mark">beside other work</span>') == len(beside)
-    assert markdown.count("| beside other work, bound by loader |") == len(beside)
+    assert html.count('class="mark">machine busy</span>') == len(beside)
+    assert markdown.count("| machine busy, bound by loader |") == len(beside)
     assert "1.0 % of the CPUs&#39; time before, 25.0 % of the CPUs&#39; time during" in html
     for text in plain_pages:
-        assert text.count("Beside other work: other processes took more than 5 % of the") == 1
+        assert text.count("Machine busy: other processes took more than 5 % of the") == 1
 
 
 def test_a_repeat_that_ran_throttled_is_named(big_benchmark, plain_pages):

@@ -51,7 +51,7 @@ def test_the_table_says_how_long_a_cell_waited_for_data_and_marks_one_bound_by_i
     assert said["PyTorch"] == "3.8 %"
     assert said["PaddlePaddle"] == "25.0 %"
     assert {row[13] for row in cells if row[0] == "PaddlePaddle"} == {
-        "beside other work, bound by loader"
+        "machine busy, bound by loader"
     }
     assert said["OneFlow"] == "not measured"
     text = plain_pages[1]

@@ -27,6 +27,7 @@ HEADINGS = (
 )
 RIGHT = HEADINGS[2:-1]
 """The columns of numbers."""
+SCALING = ["Speedup", "Efficiency"]
 NUMBERS = ("throughput_median", "throughput_min", "throughput_max", "speedup", "efficiency")
 
 
@@ -70,8 +71,11 @@ def run(options: argparse.Namespace) -> int:
             f"{did_you_mean(options.suite, suites)}"
         )
     exact = options.format == "csv"
-    rows = [_row(entry, exact=exact) for entry in entries_of(cells)]
+    entries = entries_of(cells)
+    rows = [_row(one, exact=exact) for one in entries]
     table = pd.DataFrame(rows, columns=HEADINGS, dtype=object)
+    if not exact and not any(one.scales for one in entries):
+        table = table.drop(columns=SCALING)  # 1 by definition
     title = f"{printable(title_of(cells))}; {printable(unit_of(cells))}"
     match options.format:
         case "csv":
@@ -79,12 +83,12 @@ def run(options: argparse.Namespace) -> int:
             table["unit"] = printable(unit_of(cells))
             print(table.to_csv(index=False, lineterminator="\n"), end="")
         case "latex":
-            alignment = "".join("r" if heading in RIGHT else "l" for heading in HEADINGS)
+            alignment = "".join("r" if heading in RIGHT else "l" for heading in table)
             print(f"% {title}")
             print(table.to_latex(index=False, escape=True, column_format=alignment), end="")
         case "markdown":
-            rule = ["---:" if heading in RIGHT else "---" for heading in HEADINGS]
-            shown = [HEADINGS, rule, *(map(in_markdown, row) for row in rows)]
+            rule = ["---:" if heading in RIGHT else "---" for heading in table]
+            shown = [table, rule, *(map(in_markdown, row) for row in table.to_numpy())]
             print(
                 f"**{in_markdown(title)}**\n",
                 *(f"| {' | '.join(row)} |" for row in shown),

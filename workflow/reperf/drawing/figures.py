@@ -519,12 +519,17 @@ def _range_found(
     *,
     least_first: bool = False,
 ) -> str:
-    """The best and the worst of a column, on the most devices that have a value of it."""
+    """The best and the worst of a column, on the most devices that have a value of it.
+
+    The speedup and the efficiency of a baseline are 1 by definition: they are no finding.
+    """
     known = _drawable(cells).dropna(subset=column)
     if column in SAID:
-        known = known[~known["scattered"].astype(bool)]
-    if known.empty:
-        return what
+        scales = known[known["topology"] != known["baseline"]]
+        known = scales[~scales["scattered"].astype(bool)]
+        if known.empty:
+            why = ": the repeats scatter too much" if len(scales) else ""
+            return f"No {column} beyond the baseline{why}"
     largest = known[known["shape"] == known["shape"].max()]
     largest = largest.sort_values(column, ascending=least_first)
     if largest["marks"].str.contains(NOT_USABLE).any():

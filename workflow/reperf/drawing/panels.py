@@ -68,6 +68,11 @@ class Entry:
         return is_scattered(self.row._asdict())
 
     @property
+    def scales(self) -> bool:
+        """Whether it has a speedup over another topology than its own."""
+        return bool(pd.notna(self.row.speedup) and self.row.topology != self.row.baseline)
+
+    @property
     def marks(self) -> list[str]:
         """What to know before reading its number, in a few words each; the worst first."""
         return marks_of(self.row._asdict())
@@ -330,7 +335,7 @@ def _alone(panel: Panel[Any]) -> str:
         return f"No finding: other work took up to {100 * cell.row.load:.0f} % of the machine."
     text = f"{cell.series}: {in_four_digits(cell.row.throughput_median)} {cell.row.unit}"
     text += f" on {panel.size}"
-    if pd.notna(cell.row.speedup) and cell.row.topology != cell.row.baseline:
+    if cell.scales:
         baseline = re.fullmatch(r"(\d+)n(\d+)g", cell.row.baseline)
         over = (
             _devices(int(baseline[1]) * int(baseline[2]), cell.row)

@@ -19,7 +19,7 @@ THROTTLED = 0.01
 CLOCKS = 1.05
 """The greatest clock of a cell's runs over the least beyond which they are said to differ."""
 
-BUSY, WAITED = "beside other work", "bound by loader"
+BUSY, WAITED = "machine busy", "bound by loader"
 NOT_USABLE = "not usable"
 """How the mark of such a cell begins."""
 STRAY = "starts elsewhere"

@@ -55,7 +55,7 @@ class Power(BaseModel):
 
 
 BESIDE = 0.05
-"""The share of the CPUs' time beyond which a cell was measured beside other work."""
+"""The share of the CPUs' time beyond which a cell's machine was busy."""
 UNUSABLE = 0.25
 """The share of the CPUs' time beyond which other work leaves a number that nobody can use."""
 

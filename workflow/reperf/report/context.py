@@ -189,15 +189,19 @@ class SuiteView:
     @property
     def figures(self) -> tuple[str, ...]:
         """The kinds of figures to show beside the panels: those that have something to show."""
-        scales = len({panel.devices for panel in self.panels}) > 1
         shows = {
-            "speedup": scales,
-            "efficiency": scales,
+            "speedup": self.scales,
+            "efficiency": self.scales,
             "steps": any(several_steps(run.row) for run in self.runs),
             "energy": any(pd.notna(cell.row.joules_per_sample) for cell in self.cells),
             "utilisation": any(pd.notna(cell.row.flop_utilisation) for cell in self.cells),
         }
         return tuple(kind for kind in FIGURE_KINDS if shows.get(kind))
+
+    @property
+    def scales(self) -> bool:
+        """Whether to show speedups: those of baselines alone are 1 by definition."""
+        return any(cell.scales for cell in self.cells)
 
     @property
     def speedup(self) -> str:

@@ -67,7 +67,10 @@ for (const table of document.querySelectorAll("table.sortable")) {
 const form = document.querySelector("form.view");
 const select = document.createElement("select");
 const bounds = JSON.parse(form?.dataset.bounds ?? "{}");
-const difference = (ratio, unit = " %") => `${ratio < 1 ? "\u2212" : "+"}${Math.abs(100 * (ratio - 1)).toFixed(1)}${unit}`;
+const difference = (ratio, unit = " %") => {
+  const size = Math.abs(100 * (ratio - 1)).toFixed(1);
+  return `${size === "0.0" ? "" : ratio < 1 ? "\u2212" : "+"}${size}${unit}`;
+};
 const median = (sorted, mean = (a, b) => (a + b) / 2) => {
   const half = sorted.length >> 1;
   return sorted.length % 2 ? sorted[half] : mean(sorted[half - 1], sorted[half]);
