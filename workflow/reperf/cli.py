@@ -88,6 +88,7 @@ def _run(arguments: Sequence[str] | None) -> int:
         estimate,
         export,
         history,
+        manifest,
         measure,
         noise,
         reproduce,
@@ -101,8 +102,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     # Each adds one command: its parser, with `run` set to a function that takes the parsed options
     # and returns an exit status. What a command needs is imported when it runs.
-    every = archive, compare, config, doctor, estimate, export, history, measure, noise
-    for command in (*every, reproduce, runs, survey, systems):
+    every = archive, compare, config, doctor, estimate, export, history, manifest, measure
+    for command in (*every, noise, reproduce, runs, survey, systems):
         command.add(commands)
     options, unknown = parser.parse_known_args(arguments)
     called = commands.choices.get(options.command, parser)
