@@ -220,15 +220,6 @@ def test_a_rank_in_a_control_group_is_named_and_no_other(benchmark):
     slow = {node: one["slow_ranks"] for node, one in found["verdicts"]["nodes"].items()}
     assert slow == {"node1": [], "node2": [], "node3": [2], "node4": []}, printed
     assert states(found)["node3"] == "slow", printed
-
-
-@pytest.mark.weekly
-def test_a_slow_rank_is_named_on_each_node_that_has_it(benchmark):
-    _, printed, found = survey(
-        benchmark, "--margin", "5%", "--runs", "3", topologies=("1n4g",), lags=2
-    )
-    for one in found["verdicts"]["nodes"].values():
-        assert one["slow_ranks"] == [2], printed
     assert "its rank 2 takes " in printed
 
 
