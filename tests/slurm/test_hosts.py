@@ -110,11 +110,11 @@ def test_a_report_is_made_on_hosts_with_the_losses_of_slurms(benchmark):
 
 @pytest.mark.weekly
 @pytest.mark.timeout(2400)  # environments are built, on however busy a machine
-@pytest.mark.parametrize("system", ["pytorch", "mxnet"])
+@pytest.mark.parametrize("system", ["pytorch", "jax", "mxnet"])
 def test_frameworks_train_on_two_hosts_with_the_losses_of_slurms(
     benchmark, built_environments, system
 ):
-    """PyTorch's ranks meet by torchrun, and MXNet's by Horovod."""
+    """PyTorch's ranks meet by torchrun, JAX's by its own service, and MXNet's by Horovod."""
     built_environments(system)
     suite = SMALL["suites"][0] | {
         **{"workload": "bert-base", "shape": TINY_BERT, "batch_size": 4, "input": "synthetic"},

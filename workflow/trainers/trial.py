@@ -10,5 +10,5 @@ from trainers.contract.trial import parse_trial_flags, try_out
 
 if __name__ == "__main__":
     flags = parse_trial_flags()
-    try_out(made(flags), flags.bytes)
+    try_out(made(flags), flags.bytes, flags.rates)
     os._exit(0)  # as training ends: the frameworks' own clean-up may abort

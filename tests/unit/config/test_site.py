@@ -1,13 +1,10 @@
 """What a report says of the hosts that train it."""
 
 import pytest
-import yaml
 from reperf.config import Report
 from reperf.config.site import Cluster, hosts_in
 from reperf.errors import ReperfError
 from reperf.validation import checked
-
-from tests.helpers.small_benchmark import ROOT
 
 TWO = ("node1", "node2")
 
@@ -60,16 +57,3 @@ def test_other_hosts_are_one_line(keys, line):
         checked(Report, content, "mine.yaml")
     assert line in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_the_pods_of_the_manifest_are_the_hosts_of_the_page():
-    documents = list(yaml.safe_load_all((ROOT / "hosts/kubernetes.yaml").read_text()))
-    (pods,) = [one for one in documents if one["kind"] == "StatefulSet"]
-    name, count = pods["metadata"]["name"], pods["spec"]["replicas"]
-    example = (ROOT / "docs/hosts.md").read_text().split("```yaml\n")[3].split("```")[0]
-    cluster = Cluster.model_validate(yaml.safe_load(example)["cluster"])
-    assert cluster.hosts == tuple(f"{name}-{number}" for number in range(count))
-    (node,) = pods["spec"]["template"]["spec"]["containers"]
-    assert node["resources"]["limits"]["nvidia.com/gpu"] == cluster.devices_per_node
-    mounts = {mount["name"] for mount in node["volumeMounts"]}
-    assert mounts == {volume["name"] for volume in pods["spec"]["template"]["spec"]["volumes"]}

@@ -102,6 +102,8 @@ def _ranks(run: Run, place: Place, log: Path) -> list[dict[str, Any]]:
         f"--threads={run.threads}",
         "--bytes",
         *(str(size * 10**6) for size in MEGABYTES),
+        # Each node has timed its own by itself.
+        *(["--rates"] if len(place.nodes) == 1 else []),
     ]
     alone = run.model_copy(update={"servers": None})  # a trial trains nothing
     plan = plan_run(alone, window=(1, run.iterations), time_limit=TIME_LIMIT)

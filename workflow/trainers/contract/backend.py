@@ -242,18 +242,23 @@ class Step:
         """Train what is still under way after the last iteration, which no log shows."""
 
 
-PASSES = 9
-"""How many times a rank computes gradients by itself; the median counts."""
+PASSES, LEAST_SECONDS = 8, 0.5
+"""How many times a rank computes gradients by itself, and for how long, at least.
+
+A quota of CPU time, or a clock that heat lowers, holds a rank back for a part of each tenth of a
+second: most passes of a few milliseconds do not show it. So it's the mean that counts.
+"""
 
 
 def seconds_alone(once):
-    """The median of the seconds that PASSES calls of `once` take; it waits for the device."""
-    seconds = []
-    for _ in range(PASSES):
-        begun = time.perf_counter()
+    """The mean of the seconds that calls of `once` take, which waits for the device."""
+    once()  # it may trace or compile
+    begun, passes, seconds = time.perf_counter(), 0, 0.0
+    while passes < PASSES or seconds < LEAST_SECONDS:
         once()
-        seconds.append(time.perf_counter() - begun)
-    return sorted(seconds)[PASSES // 2]
+        passes += 1
+        seconds = time.perf_counter() - begun
+    return seconds / passes
 
 
 class NoFeed:

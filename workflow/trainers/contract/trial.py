@@ -19,8 +19,11 @@ IMAGES, FILTERS = (2, 8, 16, 16), (32, 8, 3, 3)
 LEFT, RIGHT = (64, 128), (128, 32)
 """Of the matrix product."""
 SIDES = (512, 1024, 2048, 4096, 8192)
-"""Of the square matrices whose products are timed, until one takes LONG_ENOUGH."""
-BLOCK, CHAIN, PRODUCTS, LONG_ENOUGH = 512, 4, 3, 0.2
+"""Of the square matrices whose products are timed, until one takes LONG_ENOUGH seconds.
+
+The next size takes eight times as long.
+"""
+BLOCK, CHAIN, PRODUCTS, LONG_ENOUGH = 512, 4, 3, 0.05
 
 
 def parse_trial_flags():
@@ -30,12 +33,22 @@ def parse_trial_flags():
     parser.add_argument("--device", required=True, choices=("cpu", "cuda"))
     parser.add_argument("--threads", required=True, type=int, help="of a device")
     parser.add_argument("--bytes", required=True, type=int, nargs="+", help="to add up")
+    parser.add_argument("--rates", action="store_true", help="time products of matrices, too")
     parser.set_defaults(seed=0, precision="fp32", compile=False, dali=False)
     return parser.parse_args()
 
 
-def try_out(backend, sizes):
-    """Compute on the device, add up over all ranks, and print a line `:::TRIAL {...}`."""
+def try_out(backend, sizes, rates=True):
+    """Compute on the device, add up over all ranks, and print a line `:::TRIAL {...}`.
+
+    Args:
+        backend: a trainers.contract.backend.Backend.
+        sizes: bytes to add up; nothing is where there is only one rank.
+        rates: whether to time products of matrices.
+
+    Raises:
+        Refused: the device gives wrong numbers.
+    """
     error = convolution_error(backend)
     product_error(backend)
     said = {
@@ -43,7 +56,7 @@ def try_out(backend, sizes):
         "world_size": backend.place.world_size,
         "device": backend.device_name,
         "convolution_error": error,
-        "matrix_rates": matrix_rates(backend),
+        "matrix_rates": matrix_rates(backend) if rates else {},
         "library": backend.library,
         "transfers": [],
     }

@@ -96,9 +96,13 @@ def _lines(place):
     host, port = os.environ["FIRST"].rsplit(":", 1)
     if not place.rank:
         with Listener(("", int(port)), backlog=place.world_size) as door:
-            return [door.accept() for _ in range(place.world_size - 1)]
+            lines = [door.accept() for _ in range(place.world_size - 1)]
+        return sorted(lines, key=lambda line: line.recv())  # sums then have one order
     while True:
         try:
-            return [Client((host, int(port)))]
+            line = Client((host, int(port)))
         except ConnectionRefusedError:
             time.sleep(0.02)
+        else:
+            line.send(place.rank)
+            return [line]

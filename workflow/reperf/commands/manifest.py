@@ -1,0 +1,151 @@
+"""`reperf manifest`: the pods in which a report trains, see docs/hosts.md."""
+
+import argparse
+import re
+from collections.abc import Callable
+from string import Template
+from typing import Any
+
+from reperf.commands import ask_for_files, count
+
+_MANIFEST = Template("""\
+# Pods for `snakemake --profile hosts`. In site.yaml:
+#   cluster:
+#     hosts: [$hosts]
+#     remote: kubectl exec -i {host} --
+#     devices_per_node: $devices
+# StatefulSets give pods fixed names, so `kubectl exec` finds them.
+apiVersion: v1
+kind: Service
+metadata: {name: reperf, namespace: $namespace}
+spec:
+  clusterIP: None # a name for each pod
+  publishNotReadyAddresses: true
+  selector: {app: reperf}
+  ports: [{port: 22}] # required; nothing listens there
+---
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: reperf, namespace: $namespace}
+spec:
+  serviceName: reperf
+  replicas: $nodes
+  podManagementPolicy: Parallel
+  selector: {matchLabels: {app: reperf}}
+  template:
+    metadata: {labels: {app: reperf}}
+    spec:
+      serviceAccountName: reperf
+      # The pods are nodes: no two of them share a machine.
+      affinity:
+        podAntiAffinity:
+          requiredDuringSchedulingIgnoredDuringExecution:
+            - topologyKey: kubernetes.io/hostname
+              labelSelector: {matchLabels: {app: reperf}}
+      # "reperf-0" resolves without a longer name.
+      dnsConfig: {searches: [reperf.$namespace.svc.cluster.local]}
+      containers:
+        - name: node
+          image: "$image"
+          command: [sleep, infinity]
+          workingDir: /work
+          resources: {limits: {$limits}}
+          securityContext:
+            capabilities: {add: [IPC_LOCK]} # InfiniBand registers memory
+          volumeMounts:
+            - {name: work, mountPath: /work}
+            - {name: memory, mountPath: /dev/shm}
+      volumes:
+        - name: work # shared by all pods: ReadWriteMany
+          persistentVolumeClaim: {claimName: $volume}
+        - name: memory # loaders and NCCL share it; the default is 64 MiB
+          emptyDir: {medium: Memory}
+---
+# The first pod starts programs in the others.
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: reperf, namespace: $namespace}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: reperf, namespace: $namespace}
+rules:
+  - {apiGroups: [""], resources: [pods], verbs: [get]}
+  - {apiGroups: [""], resources: [pods/exec], verbs: [create, get]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: reperf, namespace: $namespace}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reperf}
+subjects: [{kind: ServiceAccount, name: reperf, namespace: $namespace}]
+""")
+
+
+def add(commands: "argparse._SubParsersAction[Any]") -> None:
+    """Add the command to the parser of `reperf`."""
+    parser = commands.add_parser(
+        "manifest",
+        help="print the pods in which a report trains, for kubectl apply",
+        description="Print a Kubernetes manifest of as many pods as the report has nodes, with "
+        "the GPUs that it wants on each, and the lines of site.yaml that train on them.",
+    )
+    parser.add_argument("kind", choices=("kubernetes",))
+    ask_for_files(parser, "instead of the report that snakemake makes by itself")
+    name = _matching(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", "reperf")
+    parser.add_argument(
+        "--image",
+        required=True,
+        type=_matching(r"[\w./:@-]+", "python:3.12-bookworm"),
+        help="the pods' image, with Python 3.11 or later, git, make and kubectl",
+    )
+    claim = "the claim of the volume that all pods share, ReadWriteMany"
+    parser.add_argument("--volume", required=True, type=name, metavar="CLAIM", help=claim)
+    parser.add_argument("--namespace", type=name, default="default", help="default: default")
+    parser.add_argument("--nodes", type=count, metavar="N", help="pods; default: the report's most")
+    parser.add_argument(
+        "--gpus",
+        type=lambda text: 0 if text == "0" else count(text),
+        metavar="N",
+        help="of a pod, 0 for none; default: the report's most on a node",
+    )
+    parser.add_argument(
+        "--rdma",
+        type=_matching(r"[a-z0-9.-]+/[\w.-]+", "rdma/ib"),
+        metavar="RESOURCE",
+        help="what the cluster's device plugin calls an InfiniBand port, such as rdma/ib",
+    )
+    parser.set_defaults(run=run)
+
+
+def _matching(pattern: str, example: str) -> Callable[[str], str]:
+    def matched(text: str) -> str:
+        if not re.fullmatch(pattern, text, re.ASCII):
+            raise argparse.ArgumentTypeError(f"got {text!r}; allowed: one such as {example}")
+        return text
+
+    return matched
+
+
+def run(options: argparse.Namespace) -> int:
+    """Print the manifest.
+
+    Raises:
+        ReperfError: the report is no configuration.
+    """
+    from reperf.config.words import topology_shape  # noqa: PLC0415 - a second of libraries
+    from reperf.configfiles import read_report  # noqa: PLC0415
+
+    report, _ = read_report(options.configfile)
+    shapes = [topology_shape(name) for suite in report.suites for name in suite.topologies_of_runs]
+    nodes, devices = map(max, zip((1, 1), *shapes, strict=True))
+    nodes = options.nodes or nodes
+    limits = {"nvidia.com/gpu": devices if options.gpus is None else options.gpus}
+    limits |= {options.rdma: 1} if options.rdma else {}
+    values = {
+        "hosts": ", ".join(f"reperf-{number}" for number in range(nodes)),
+        "nodes": nodes,
+        "devices": options.gpus or devices,
+        "limits": ", ".join(f"{name}: {number}" for name, number in limits.items() if number),
+    }
+    print(_MANIFEST.substitute(vars(options) | values), end="")
+    return 0
