@@ -94,7 +94,7 @@ def test_a_model_of_others_has_the_same_losses(case, of_others, trainer_of):
 
 
 def test_layers_in_float8_compute_what_torchaos_do(outside):
-    """They differ by the order in which sums are taken. A scale whose last bit is off gives 2e-2."""
+    """They differ by the order of sums. A scale whose last bit is off gives 2e-2."""
     found = outside("float8_of_torchao.py")
     assert len(found) == 2 * 4
     assert max(max(each) for each in found.values()) < CLOSE_TO_TORCHAO, found
