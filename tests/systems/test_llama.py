@@ -7,10 +7,11 @@ the sixth was off by 2e-2.
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 import reperf
 
-from tests.helpers.shapes import TINY_LLAMA
+from tests.helpers.shapes import TINY_GPT2, TINY_LLAMA
 from tests.systems.cases import case
 from tests.systems.trainer import Trainer, on_ranks, step_log
 
@@ -32,9 +33,6 @@ USUAL_ONE = [6.9132366, 6.8527603, 6.7936764, 6.7365179, 6.6815867, 6.6289806]
 USUAL_TWO = [6.9244294, 6.8752716, 6.8266654, 6.7790103, 6.7326088, 6.6876488]
 """Likewise from the usual start weights; of two readers their mean, which JAX says."""
 CLOSE, CLOSE_IN_BF16 = 1e-6, 2e-3
-OFF_IN_FP8 = {"fp8": (2e-3, 2e-2), "fp8 shard": (2e-3, 2e-2), "fp8 rowwise": (2e-3, 4e-2)}
-"""Bounds of the largest relative difference among six losses in float8; bfloat16 is below them.
-torchao's layers give the same numbers; with scales for rows, a proof differs most."""
 
 TENSOR, SHARD = ("--tensor=2",), ("--shard=2",)
 CASES = {
@@ -48,15 +46,33 @@ CASES = {
     "compile": ((*TENSOR, "--compile"), TINY_LLAMA, [ONE, ONE]),
     "compile and recompute": ((*SHARD, "--compile", "--recompute=some"), TINY_LLAMA, TWO),
     "bf16": (TENSOR, TINY_LLAMA, [ONE, ONE]),
-    "fp8": ((), TINY_LLAMA, TWO),
-    "fp8 shard": ((*SHARD, "--recompute=some"), TINY_LLAMA, TWO),
-    "fp8 rowwise": ((*SHARD, "--rowwise", "--compile"), TINY_LLAMA, TWO),
     "drifted": (TENSOR, TINY_LLAMA, [ONE, ONE]),
 }
 OF_FOUR = {
     "both": ((*SHARD, *TENSOR), TINY_LLAMA, [TWO[0], TWO[0], TWO[1], TWO[1]]),
     "replicas": (TENSOR, TINY_LLAMA, [TWO[0], TWO[0], TWO[1], TWO[1]]),
 }
+NARROW = {"hidden": 48, "heads": 3}
+"""At this width, a product with a proof's weights, which are ten times as large, makes features 1.4
+times as large; with usual weights, Llama 8B's does so 1.3 times. At TINY_LLAMA's width it is 2.3
+times: float8 turns the first gradients by 25 degrees there, and by 13 to 17 here."""
+NARROW_LLAMA = TINY_LLAMA | NARROW | {"key_heads": 1, "intermediate": 96}
+MODELS = {
+    "llama": ((), NARROW_LLAMA),
+    "llama, seed 2": (("--seed=2",), NARROW_LLAMA),
+    "gpt2": ((), TINY_GPT2 | NARROW),
+}
+WAYS = {"fp32": (), "bf16": (), "fp8": (), "fp8 rowwise": ("--rowwise",)}
+IN_FLOAT8 = {
+    f"{way} of {model}": ((*flags, *more), shape, None)
+    for model, (more, shape) in MODELS.items()
+    for way, flags in WAYS.items()
+} | {
+    "fp8 shard of llama": ((*SHARD, "--recompute=some"), NARROW_LLAMA, None),
+    "fp8 rowwise shard of llama": ((*SHARD, "--rowwise", "--compile"), NARROW_LLAMA, None),
+}
+MOST_IN_FLOAT8 = 2e-2
+
 of_torch = pytest.mark.xdist_group("fsdp")
 
 
@@ -65,7 +81,7 @@ def came_to(trainer: Trainer, ranks: int, cases: dict[str, tuple]) -> dict[str, 
     given = {
         name: trainer.flags(
             *("--proof", *flags),
-            workload="llama3-8b",
+            workload="llama3-8b" if "key_heads" in shape else "gpt2-124m",
             shape=shape,
             precision=name.split()[0] if name[:2] in ("bf", "fp") else "fp32",
         )
@@ -77,7 +93,7 @@ def came_to(trainer: Trainer, ranks: int, cases: dict[str, tuple]) -> dict[str, 
 
 @pytest.fixture(scope="module")
 def on_two(trainer_of) -> dict[str, dict]:
-    return came_to(trainer_of("fsdp"), 2, CASES)
+    return came_to(trainer_of("fsdp"), 2, CASES | IN_FLOAT8)
 
 
 def check_losses(found: list[list[float]], expected: list[list[float]], close: float) -> None:
@@ -86,22 +102,21 @@ def check_losses(found: list[list[float]], expected: list[list[float]], close: f
 
 
 @of_torch
-@pytest.mark.parametrize("name", [name for name in CASES if name not in OFF_IN_FP8])
+@pytest.mark.parametrize("name", CASES)
 def test_all_losses_on_two_ranks_are_those_of_transformers(name, on_two):
     close = CLOSE_IN_BF16 if name == "bf16" else CLOSE
     check_losses(on_two[name]["losses"], CASES[name][2], close)
 
 
 @of_torch
-@pytest.mark.parametrize("name", OFF_IN_FP8)
+@pytest.mark.parametrize("name", [name for name in IN_FLOAT8 if name.startswith("fp8")])
 def test_losses_in_float8_are_off_by_more_than_in_bfloat16_and_by_little(name, on_two):
-    off = max(
-        abs(own / right - 1)
-        for each, of_transformers in zip(on_two[name]["losses"], CASES[name][2], strict=True)
-        for own, right in zip(each, of_transformers, strict=True)
+    model = name.partition(" of ")[2]
+    right, in_bf16, in_float8 = (
+        np.array(on_two[one]["losses"]) for one in (f"fp32 of {model}", f"bf16 of {model}", name)
     )
-    least, most = OFF_IN_FP8[name]
-    assert least < off < most
+    least, off = (np.abs(losses / right - 1).max() for losses in (in_bf16, in_float8))
+    assert 2 * least < off < MOST_IN_FLOAT8
 
 
 @of_torch

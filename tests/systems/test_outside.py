@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,8 @@ CASES = {
     "transformer at its own size": {"shape": {}, "batch_size": 64, "iterations": 2},
 }
 
+CLOSE_TO_TORCHAO = 1e-4
+
 # An environment of its own takes minutes.
 pytestmark = [pytest.mark.xdist_group("outside"), pytest.mark.weekly]
 
@@ -50,24 +53,33 @@ def asked(case: str) -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def of_others(tmp_path_factory: pytest.TempPathFactory, trainer_of) -> dict[str, list[float]]:
-    """The losses of each case, in an environment with torch, torchvision and transformers."""
+def outside(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., object]:
+    """What a program of this folder prints, among torchvision, transformers and torchao."""
     packages = (*FIELDS["pytorch", "resnet50"].packages, *FIELDS["pytorch", "bert-base"].packages)
     wanted = tuple(one for one in packages if one.startswith(("torchvision==", "transformers==")))
     folder = tmp_path_factory.mktemp("outside") / "environment"
-    said = subprocess.run(
-        [
-            make_environment(folder, LockBuild(load_systems()["pytorch"], "cpu"), wanted),
-            str(Path(__file__).with_name("outside.py")),
-            *(json.dumps(trainer_of("pytorch").flags(**asked(case))) for case in CASES),
-        ],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-        timeout=1200,
-        env=os.environ | {"PYTHONPATH": f"{TRAINERS.parent}:{ROOT / 'benchmarks'}"},
-    )
-    return dict(zip(CASES, json.loads(said.stdout.splitlines()[-1]), strict=True))
+    build = LockBuild(load_systems()["pytorch"], "cpu")
+    python = make_environment(folder, build, (*wanted, "torchao==0.18.0"))
+
+    def said_by(program: str, *arguments: str) -> object:
+        said = subprocess.run(
+            [python, str(Path(__file__).with_name(program)), *arguments],
+            check=True,
+            stdout=subprocess.PIPE,
+            text=True,
+            timeout=1200,
+            env=os.environ | {"PYTHONPATH": f"{TRAINERS.parent}:{ROOT / 'benchmarks'}"},
+        )
+        return json.loads(said.stdout.splitlines()[-1])
+
+    return said_by
+
+
+@pytest.fixture(scope="module")
+def of_others(outside, trainer_of) -> dict[str, list[float]]:
+    """The losses of each case."""
+    flags = (json.dumps(trainer_of("pytorch").flags(**asked(case))) for case in CASES)
+    return dict(zip(CASES, outside("outside.py", *flags), strict=True))
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -79,3 +91,10 @@ def test_a_model_of_others_has_the_same_losses(case, of_others, trainer_of):
     assert own == pytest.approx(of_others[case], rel=TOLERANCE.get(case, 1e-5))
     assert len(own) == changes["iterations"]
     assert own[-1] < own[0] - 0.2
+
+
+def test_layers_in_float8_compute_what_torchaos_do(outside):
+    """They differ by the order of sums. A scale whose last bit is off gives 2e-2."""
+    found = outside("float8_of_torchao.py")
+    assert len(found) == 2 * 4
+    assert max(max(each) for each in found.values()) < CLOSE_TO_TORCHAO, found
