@@ -36,7 +36,8 @@ def test_an_entrys_own_lock_comes_along(tmp_path, monkeypatch):
     lock = tmp_path / "1126/lock.txt"
     lock.write_bytes((ROOT / "envs/pytorch.txt").read_bytes() + b"# of a night\n")
     nightly = {"system": "pytorch", "lock": str(lock), "label": "nightly"}
-    asked = SUITE | {"suites": [suite_of("resnet50", "fp32", ["pytorch", nightly])]}
+    suites = [suite_of("resnet50", "fp32", ["pytorch", nightly])]
+    asked = SUITE | {"repeats": 1, "topologies": ["1n1g"], "suites": suites}
     archive = archive_suite(load_report(asked).alone("resnet50"))
     content = lock.read_bytes()
     lock.unlink()
