@@ -19,7 +19,6 @@ from reperf.measuring.recheck import measured_tables
 from reperf.member_names import MANIFEST
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
-from reperf.systems import ROOT
 
 from tests.helpers.runs import record_of
 from tests.helpers.step_logs import step_log
@@ -51,21 +50,21 @@ RUN = f"{RUNS}/1n1g/1"
 def leave_run(plan: RunPlan, status: str = "ok") -> None:
     """Leave a run's plan, log and record in the working folder."""
     run = plan.run
-    lock = build_of(run).lock
+    build = build_of(run)
     rate = 50.0 * run.world_size**0.9 * (1 + run.repeat / 100)
     lines = step_log(batch=run.global_batch, world=run.world_size, rate=rate)
     run.folder.mkdir(parents=True)
     (run.folder / "plan.json").write_text(plan.text)
     log = run.folder / "train.log"
     log.write_text("\n".join(lines if status == "ok" else lines[:8]) + "\n")
-    packages = {"lock_sha256": sha256(lock), "python": "3.11.7", "packages": {"numpy": "2"}}
+    packages = {"lock_sha256": sha256(build.lock), "python": "3.11.7", "packages": {"numpy": "2"}}
     record_of(
         run,
         status=status,
         reason="" if status == "ok" else "no end after 1800 s",
         command=("python", *plan.launch, *plan.program),
         variables=plan.variables,
-        environment=Environment(lock=str(lock.relative_to(ROOT)), **packages),
+        environment=Environment(lock=build.lock_name, **packages),
         trainer=plan.trainer,
         plan=plan.digest,
         host=describe_host(),

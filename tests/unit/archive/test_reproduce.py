@@ -15,7 +15,7 @@ from reperf.measuring.comparison_output import compare_paths
 from reperf.systems import ROOT
 
 from tests.helpers.report_tables import ROW, STEADY, written_report
-from tests.unit.archive.suites import rewritten
+from tests.unit.archive.suites import SUITE, archive_suite, rewritten, suite_of
 
 
 def test_a_folder_is_prepared_with_the_configuration_and_the_locks(archived, tmp_path):
@@ -28,6 +28,24 @@ def test_a_folder_is_prepared_with_the_configuration_and_the_locks(archived, tmp
     for name in ("Snakefile", "envs/pytorch.txt", "workflow/rules/train.smk"):
         assert (tmp_path / "again" / name).read_bytes() == (ROOT / name).read_bytes()
     assert prepare(archived, tmp_path / "again") == prepared  # goes on
+
+
+def test_an_entrys_own_lock_comes_along(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "1126").mkdir()
+    lock = tmp_path / "1126/lock.txt"
+    lock.write_bytes((ROOT / "envs/pytorch.txt").read_bytes() + b"# of a night\n")
+    nightly = {"system": "pytorch", "lock": str(lock), "label": "nightly"}
+    suites = [suite_of("resnet50", "fp32", ["pytorch", nightly])]
+    asked = SUITE | {"repeats": 1, "topologies": ["1n1g"], "suites": suites}
+    archive = archive_suite(load_report(asked).alone("resnet50"))
+    content = lock.read_bytes()
+    lock.unlink()
+    prepare(archive, tmp_path / "again")
+    report = load_report(json.loads((tmp_path / "again" / CONFIGURATION).read_text()), "again")
+    locks = [entry.lock for entry in report.suites[0].entries]
+    assert locks[0] is None
+    assert (tmp_path / "again" / str(locks[1])).read_bytes() == content
 
 
 @pytest.mark.parametrize("its_code", [False, True])

@@ -191,7 +191,7 @@ def logs(folder: Path, rates: list[float], build: Environment) -> Path:
     for repeat, rate in enumerate(rates, 1):
         run = RUN.model_copy(update={"repeat": repeat})
         host = HOST.model_copy(update={"hostname": f"node{repeat}"})
-        told = {"run": run, "environment": build, "host": host} | DURING
+        told = {"run": run, "environment": build, "host": host, "seconds_to_print": 40} | DURING
         kept_run(folder / str(repeat), planned_log(rate=rate), **told)
     return folder
 
@@ -206,6 +206,9 @@ def test_folders_of_logs_are_measured_and_compared(compare, tmp_path):
     assert (status, cell["reason"]) == (SLOWER, "")
     assert cell["n"] == [7, 7]  # a copy is no repeat
     assert cell["name"] == "small pytorch 1n2g"
+    # The 20th step is the first that is printed.
+    first_steps = [40 - 19 * step_ms / 1000 for step_ms in cell["step_ms"]]
+    assert cell["first_step_seconds"] == pytest.approx(first_steps, abs=0.01)
     assert {"name": "package torch", "base": ["2.13"], "new": ["2.14"]} in json.loads(out)[
         "differences"
     ]

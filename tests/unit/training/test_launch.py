@@ -127,6 +127,7 @@ def test_a_launch_knows_how_each_rank_was_last_heard_of():
         echo ':::MLLOG {"cut'
     """)
     assert outcome["last_heard"] == [[0, 60], [1, 7], [2, 40]]
+    assert 0 < outcome["seconds_to_print"] < outcome["seconds"]
     assert outcome["done"] == [2]
 
 

@@ -158,7 +158,7 @@ def _check(archive: zipfile.ZipFile, stream: IO[bytes], size: int) -> None:
 def _read_manifest(archive: zipfile.ZipFile) -> dict[str, str]:
     """Member name -> SHA-256."""
     if MANIFEST not in archive.namelist():
-        raise ReperfError(f"{MANIFEST!r} is missing")
+        raise ReperfError(f"{MANIFEST!r} is missing; allowed: an archive that reperf made")
     promised = {}
     for number, line in enumerate(archive.read(MANIFEST).decode().splitlines(), start=1):
         if not (entry := _MANIFEST_LINE.fullmatch(line)):

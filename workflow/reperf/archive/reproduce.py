@@ -2,16 +2,22 @@
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from fnmatch import fnmatch
+from hashlib import sha256 as sha256_of
+from pathlib import Path, PurePath
+from typing import Any
+from zipfile import ZipFile
 
 from reperf.archive.container import unpack, verified
 from reperf.archive.rebuild import config_in
 from reperf.config import load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256, write_whole
+from reperf.layout import RUN_FOLDER, RUN_RECORD
 from reperf.member_names import CONFIG
+from reperf.records.run_record import RunRecord
 from reperf.systems import ROOT
 
 CONFIGURATION = "reproduce.json"
@@ -23,6 +29,7 @@ _COPIED = (
 """What a folder needs to run the workflow."""
 _BUILDS = ".envs"
 _LOCKS, _CODE = "envs/", "workflow/"
+_RECORDS = f"{RUN_FOLDER}/{RUN_RECORD}".format(suite="*", entry="*", topology="*", repeat="*")
 
 
 @dataclass(frozen=True)
@@ -73,7 +80,8 @@ def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
                 if its_code or name.startswith(_LOCKS):
                     (folder / name).unlink(missing_ok=True)
                     unpack(archive, name, folder)
-            again = _again(config, digest)
+            locks_of_entries = dict(_unpack_locks_of_entries(archive, folder))
+            again = _again(config, digest, locks_of_entries)
             write_whole(folder / CONFIGURATION, json.dumps(again, indent=2) + "\n")
         locks, code = (
             tuple(name for name in differing if name.startswith(begin)) for begin in (_LOCKS, _CODE)
@@ -109,10 +117,39 @@ def _copy(source: Path, target: Path) -> None:
         shutil.copy2(source, target)
 
 
-def _again(config: dict[str, object], digest: str) -> dict[str, object]:
-    """The configuration to run: without what the machine decides, and without logs of others."""
+def _unpack_locks_of_entries(archive: ZipFile, folder: Path) -> Iterator[tuple[str, str]]:
+    """Put the locks that entries name beside the others.
+
+    Yields:
+        A lock as the archive's configuration names it, and its path below the folder.
+    """
+    names = archive.namelist()
+    written = [name for name in names if fnmatch(name, _RECORDS)]
+    records = [RunRecord.parse(archive.read(name), name) for name in written]
+    named = {record.run.lock_file: record.environment.lock_sha256 for record in records}
+    for lock, digest in named.items():
+        if not lock or not digest:
+            continue
+        file = PurePath(lock).name
+        for content in (archive.read(name) for name in names if name.endswith(file)):
+            if sha256_of(content).hexdigest() == digest:
+                (folder / f"{_LOCKS}{digest[:8]}-{file}").write_bytes(content)
+                yield lock, f"{_LOCKS}{digest[:8]}-{file}"
+                break
+
+
+def _again(config: dict[str, object], digest: str, locks: Mapping[str, str]) -> dict[str, object]:
+    """The configuration to run: without what the machine decides, and without logs of others.
+
+    Args:
+        locks: of entries: as the configuration names them -> where they are.
+    """
     machine = ("hardware", "other_hardware")
     again = {key: value for key, value in config.items() if key not in machine}
-    suites: Sequence[dict[str, object]] = config["suites"]  # type: ignore[assignment]
+    suites: Sequence[dict[str, Any]] = config["suites"]  # type: ignore[assignment]
     ours = [{key: value for key, value in suite.items() if key != "from"} for suite in suites]
+    for suite in ours:
+        for entry in suite["systems"]:
+            if lock := entry.get("lock"):
+                entry["lock"] = locks.get(lock, lock)
     return again | {"suites": ours, "reproduces": digest}

@@ -6,7 +6,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from reperf.commands.compare import BAD_INPUT, print_lines, print_table
+from reperf.commands.compare import BAD_INPUT, LARGEST_THRESHOLD, print_lines, print_table
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -27,6 +27,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print how much cells vary between reports, and the threshold."""
+    from reperf.measuring.comparison import cells_of, rows_of  # noqa: PLC0415
     from reperf.measuring.comparison_output import (  # noqa: PLC0415
         NOTHING_COMPARABLE,
         as_percentage,
@@ -35,7 +36,6 @@ def run(options: argparse.Namespace) -> int:
     )
     from reperf.measuring.noise import LEAST_FREEDOM, noise_of  # noqa: PLC0415
     from reperf.measuring.report_sides import differences, read_side  # noqa: PLC0415
-    from reperf.text import count  # noqa: PLC0415
 
     sides = [read_side(path) for path in (options.first, *options.others)]
     noise = noise_of(sides)
@@ -50,7 +50,9 @@ def run(options: argparse.Namespace) -> int:
         print(json.dumps(answer | {"not_compared": noise.not_compared}, indent=2))
         return status
     for one, other in pairwise(sides):
-        print_lines(lines_of(differences(one, other, (one.table, other.table))))
+        both = cells_of(one.table).keys() & cells_of(other.table).keys()
+        runs = rows_of(one.table, both), rows_of(other.table, both)
+        print_lines(lines_of(differences(one, other, runs)))
     if noise.cells:
         headings = "cell", "campaigns", "largest change", "CV between", "CV within"
         rows = [
@@ -71,7 +73,13 @@ def run(options: argparse.Namespace) -> int:
         largest = as_percentage(round(max(cell.largest for cell in noise.cells), 4))
         last = (
             f"the largest change is {largest}; a threshold needs {LEAST_FREEDOM} differences or "
-            f"more, from cells and campaigns; here: {count(len(noise.cells), 'cell')}"
+            f"more, from cells and campaigns; here: {noise.freedom}"
+        )
+    elif noise.threshold > LARGEST_THRESHOLD / 100:
+        last = (
+            f"a change has to exceed {noise.option} to stand out from this noise, and reperf "
+            f"compare allows thresholds up to {LARGEST_THRESHOLD}%: make the reports on a quieter "
+            "machine"
         )
     else:
         last = f"reperf compare --threshold {noise.option}"

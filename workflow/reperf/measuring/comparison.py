@@ -112,6 +112,7 @@ class ComparedCell:
         waited: medians of the share of time that training waited for data.
         peak_memory: medians of the most bytes of a device.
         mhz: medians of the clocks of the devices.
+        load: medians of the share of the CPUs' time that other work took.
     """
 
     cell: Cell
@@ -124,6 +125,7 @@ class ComparedCell:
     waited: Pair
     peak_memory: Pair
     mhz: Pair
+    load: Pair
 
     @property
     def comparable(self) -> bool:
@@ -393,6 +395,7 @@ def _compared(
         waited=_pair(runs["waited"] for runs in sides),
         peak_memory=_pair(runs["peak_memory"] for runs in sides),
         mhz=_pair(runs["mhz"] for runs in sides),
+        load=_pair(runs["load_during"] for runs in sides),
     )
 
 

@@ -1,7 +1,7 @@
 """What people and programs read of a comparison: lines, a table's rows, one object."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,20 @@ from reperf.measuring.comparison import (
     Cell,
     ComparedCell,
     Comparison,
+    Pair,
+    cells_of,
     columns_apart,
     compare_tables,
     names_of,
     rows_of,
 )
-from reperf.measuring.report_sides import Differences, Side, differences, read_side
+from reperf.measuring.report_sides import (
+    Differences,
+    Side,
+    differences,
+    read_side,
+    seconds_to_first_step,
+)
 from reperf.number_format import gibibytes, in_four_digits, percent
 from reperf.text import count, in_markdown, listed
 
@@ -41,6 +49,8 @@ class Compared:
     comparison: Comparison
     names: dict[Cell, str]
     differences: Differences
+    first_steps: dict[Cell, Pair]
+    """Of the cells in both: seconds_to_first_step."""
 
     @property
     def status(self) -> int:
@@ -84,6 +94,10 @@ def compare_sides(base: Side, new: Side, threshold: float) -> Compared:
     comparison = compare_tables(base.table, new.table, threshold)
     cells = [cell.cell for cell in comparison.cells]
     every = [*cells, *comparison.only_base, *comparison.only_new]
+    sides = [(side, cells_of(side.table)) for side in (base, new)]
+    before, after = (
+        {cell: seconds_to_first_step(side, runs[cell]) for cell in cells} for side, runs in sides
+    )
     return Compared(
         base,
         new,
@@ -91,6 +105,7 @@ def compare_sides(base: Side, new: Side, threshold: float) -> Compared:
         comparison,
         dict(zip(every, names_of(every), strict=True)),
         differences(base, new, (rows_of(base.table, cells), rows_of(new.table, cells))),
+        {cell: (before[cell], after[cell]) for cell in cells},
     )
 
 
@@ -127,30 +142,27 @@ def first_lines(compared: Compared) -> list[str]:
 
 
 def lines_of(differing: Differences) -> list[str]:
-    """What differs, a line each; packages share one."""
-    values = differing.items()
-    lines = [
-        f"differs: {name}: {_values(before)} -> {_values(after)}"
-        for name, (before, after) in values
-        if not name.startswith(_PACKAGE)
-    ]
-    packages = [
-        f"{name.removeprefix(_PACKAGE)} {_values(before)} -> {_values(after)}"
-        for name, (before, after) in values
-        if name.startswith(_PACKAGE)
-    ]
-    return lines + ([f"differs: packages: {listed(packages, separator='; ')}"] if packages else [])
-
-
-def _values(values: Sequence[str]) -> str:
-    return listed(values) or "unknown"
+    """What differs, a line each; packages share one, and so does what one side does not say."""
+    lines, packages, unknown = [], [], []
+    for name, (before, after) in differing.items():
+        if not before or not after:
+            unknown.append("packages" if name.startswith(_PACKAGE) else name)
+        elif name.startswith(_PACKAGE):
+            packages.append(f"{name.removeprefix(_PACKAGE)} {listed(before)} -> {listed(after)}")
+        else:
+            lines.append(f"differs: {name}: {listed(before)} -> {listed(after)}")
+    if packages:
+        lines.append(f"differs: packages: {listed(packages, separator='; ')}")
+    if unknown:
+        lines.append(f"known of one side only: {listed(dict.fromkeys(unknown))}")
+    return lines
 
 
 def last_lines(compared: Compared) -> list[str]:
     """Where changes show, which cells are alone, and the sum, last."""
     comparison, lines = compared.comparison, []
     for cell in comparison.cells:
-        if cell.verdict.judgement in ("slower", "faster") and (shown := _where(cell)):
+        if cell.verdict.judgement in ("slower", "faster") and (shown := _where(compared, cell)):
             lines.append(f"where it shows in {compared.names[cell.cell]}: {shown}")
     only = (comparison.only_base, "first"), (comparison.only_new, "second")
     for cells, which in only:
@@ -197,23 +209,19 @@ def _said(cell: ComparedCell) -> str:
     return f"cannot tell: {needed} repeats would"
 
 
-def _where(cell: ComparedCell) -> str:
+def _where(compared: Compared, cell: ComparedCell) -> str:
     """Other numbers of a cell before and after, where both are known."""
-
-    def step(value: float) -> str:
-        return f"{in_four_digits(value)} ms"
-
-    def clock(value: float) -> str:
-        return f"{value:.0f} MHz"
-
-    shown = ("step", cell.step_ms, step), ("waited for data", cell.waited, percent)
+    shown: tuple[tuple[str, Pair, Callable[[float], str]], ...] = (
+        ("step", cell.step_ms, lambda value: f"{in_four_digits(value)} ms"),
+        ("waited for data", cell.waited, percent),
+        ("peak memory", cell.peak_memory, gibibytes),
+        ("first step after", compared.first_steps[cell.cell], lambda value: f"{value:.1f} s"),
+        ("clock", cell.mhz, lambda value: f"{value:.0f} MHz"),
+        ("other work", cell.load, percent),
+    )
     return "; ".join(
         f"{name} {print_number(before)} -> {print_number(after)}"
-        for name, (before, after), print_number in (
-            *shown,
-            ("peak memory", cell.peak_memory, gibibytes),
-            ("clock", cell.mhz, clock),
-        )
+        for name, (before, after), print_number in shown
         if before is not None and after is not None
     )
 
@@ -261,6 +269,8 @@ def as_object(compared: Compared) -> dict[str, Any]:
                 "waited": cell.waited,
                 "peak_memory": cell.peak_memory,
                 "mhz": cell.mhz,
+                "load": cell.load,
+                "first_step_seconds": compared.first_steps[cell.cell],
             }
             for cell in comparison.cells
         ],

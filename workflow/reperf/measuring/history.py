@@ -130,7 +130,6 @@ def history_of(folder: Path, threshold: float) -> History:
             sides.append(side)
     points: dict[Cell, list[Point]] = {}
     seen: set[tuple[str, ...]] = set()
-    used: set[Path] = set()
     for side in sides:
         for cell, rows in cells_of(measured(side.table)).items():
             logs = tuple(sorted(set(rows["log_sha256"]) - {""}))
@@ -141,13 +140,14 @@ def history_of(folder: Path, threshold: float) -> History:
             if logs and logs in seen:  # an archive beside the report that it is of
                 continue
             seen.add(logs)
-            used.add(side.path)
             points.setdefault(cell, []).append(Point(side, rows, date))
-    if len(used) < 2:
+    if all(len(some) < 2 for some in points.values()):
+        used = {point.side.path for some in points.values() for point in some}
+        alone = ", and no cell in two of them" if len(used) > 1 else ""
         why = f"; {left_out[0]}" if left_out else ""
         raise ReperfError(
-            f"{folder}: {count(len(used), 'report')} in it; allowed: two or more archives, report "
-            f"folders or measurements.csv of different runs{why}"
+            f"{folder}: {count(len(used), 'report')} in it{alone}; allowed: two or more archives, "
+            f"report folders or measurements.csv of different runs{why}"
         )
     names = names_of(list(points))
     many = sum(len(some) >= FEWEST for some in points.values())

@@ -48,6 +48,11 @@ class Noise:
     cells: tuple[CellNoise, ...]
     not_compared: dict[str, str]
 
+    @property
+    def freedom(self) -> int:
+        """The differences between campaigns that do not follow from others."""
+        return sum(len(cell.changes) - 1 for cell in self.cells)
+
     @cached_property
     def threshold(self) -> float | None:
         """The change that noise exceeds in any cell in at most 5 % of comparisons of two campaigns.
@@ -55,14 +60,11 @@ class Noise:
         A share, from the pooled variance of all cells by Student's t, with Bonferroni's correction
         for their number; at least the largest change seen. None: too few differences.
         """
-        freedoms = [len(cell.changes) - 1 for cell in self.cells]
-        if sum(freedoms) < LEAST_FREEDOM:
+        if self.freedom < LEAST_FREEDOM:
             return None
-        squares = sum(
-            freedom * cell.between**2 for freedom, cell in zip(freedoms, self.cells, strict=True)
-        )
-        quantile = t_bound(SIGNIFICANCE / 2 / len(self.cells), sum(freedoms))
-        exceeded = exp(quantile * sqrt(2 * squares / sum(freedoms))) - 1
+        squares = sum((len(cell.changes) - 1) * cell.between**2 for cell in self.cells)
+        quantile = t_bound(SIGNIFICANCE / 2 / len(self.cells), self.freedom)
+        exceeded = exp(quantile * sqrt(2 * squares / self.freedom)) - 1
         return max(exceeded, *(cell.largest for cell in self.cells))
 
     @property

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from io import StringIO
 from math import isfinite
 from pathlib import Path, PurePath
+from statistics import median
 
 import pandas as pd
 
@@ -17,6 +18,7 @@ from reperf.logs.configured import DATA_PARALLEL
 from reperf.logs.facts import FACT_NAMES, Facts
 from reperf.logs.format import Format
 from reperf.logs.formats import format_called
+from reperf.measuring import SUMMED
 from reperf.measuring.archives import DAMAGE, ArchivedFile, open_archive
 from reperf.measuring.comparison import measured
 from reperf.measuring.duplicates import DuplicateFinder
@@ -275,6 +277,20 @@ def _sizes(result: RunResult) -> str:
     return " ".join(sorted(known))
 
 
+def seconds_to_first_step(side: Side, runs: pd.DataFrame) -> float | None:
+    """Median seconds from a run's start to the end of its first step; None: no record says it.
+
+    The steps between the first and the first printed one count as long as those of the window.
+    """
+    known = []
+    for row in measured(runs).itertuples():
+        record = side.records.get(row.log)
+        if record and record.seconds_to_print and row.method != SUMMED:
+            step = row.seconds / (row.last - row.first)
+            known.append(record.seconds_to_print - (record.run.print_every - 1) * step)
+    return median(known) if known else None
+
+
 def differences(base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]) -> Differences:
     """What differs between two reports apart from their numbers: name -> the values in each.
 
@@ -285,8 +301,10 @@ def differences(base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]) 
     ours, theirs = (_known(side, some) for side, some in zip((base, new), runs, strict=True))
     if base.readings and new.readings:
         ours, theirs = ours | base.readings, theirs | new.readings
+    # A record says all that there was; without one, nobody knows.
+    absent = [("none",) if side.records else () for side in (base, new)]
     return {
-        name: (sorted(ours.get(name, ())), sorted(theirs.get(name, ())))
+        name: (sorted(ours.get(name, absent[0])), sorted(theirs.get(name, absent[1])))
         for name in dict.fromkeys([*ours, *theirs])
         if ours.get(name) != theirs.get(name)
     }

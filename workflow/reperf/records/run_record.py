@@ -270,6 +270,9 @@ class RunRecord(Sealed):
     ended: str
     seconds: float
     exit_code: int | None
+    seconds_to_print: float | None = Field(
+        None, description="until a rank had printed an iteration; null: none did, or unknown"
+    )
     last_heard: tuple[LastHeard, ...] = ()
     servers_heard: tuple[LastHeard, ...] = Field((), description="likewise, of parameter servers")
     peak_memory_bytes: tuple[int, ...] = Field((), description="per device, as the trainer said")

@@ -64,6 +64,8 @@ class Outcome:
     out_of_memory_kills: int = 0
     """Processes on this machine that the kernel killed meanwhile for lack of memory."""
     seconds: float = 0.0
+    seconds_to_print: float | None = None
+    """Until a rank printed an iteration; None: none did."""
     last_heard: tuple[LastHeard, ...] = ()
     servers_heard: tuple[LastHeard, ...] = ()
     done: frozenset[int] = frozenset()
@@ -88,6 +90,7 @@ class _Listener:
     servers_heard: dict[int, LastHeard] = field(default_factory=dict)
     done: set[int] = field(default_factory=set)
     quiet: dict[int, int] = field(default_factory=dict)
+    seconds_to_print: float | None = None
     trouble: OSError | None = None
 
     def listen(self, pieces: Iterable[bytes]) -> None:
@@ -128,9 +131,10 @@ class _Listener:
             self.quiet.pop(rank, None)
         if iteration is None and rank in heard:
             iteration = heard[rank].iteration
-        heard[rank] = LastHeard(
-            rank=rank, iteration=iteration, seconds=round(time.monotonic() - self.started, 3)
-        )
+        seconds = round(time.monotonic() - self.started, 3)
+        heard[rank] = LastHeard(rank=rank, iteration=iteration, seconds=seconds)
+        if self.seconds_to_print is None and iteration and heard is self.heard:
+            self.seconds_to_print = seconds
 
     def silent(self) -> frozenset[int]:
         """The ranks that should have said by now that they live, if others have.
@@ -228,6 +232,7 @@ def launch(
                 command.ear.join(timeout=10)
     outcome.seconds = time.monotonic() - started
     outcome.out_of_memory_kills = _out_of_memory_kills() - kills
+    outcome.seconds_to_print = listener.seconds_to_print
     outcome.last_heard = tuple(last for _, last in sorted(listener.heard.items()))
     outcome.servers_heard = tuple(last for _, last in sorted(listener.servers_heard.items()))
     outcome.done = frozenset(listener.done)

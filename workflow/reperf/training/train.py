@@ -231,6 +231,7 @@ def _to_its_end(
             "ended": datetime.now(UTC).isoformat(timespec="milliseconds"),
             "seconds": round(outcome.seconds, 3),
             "exit_code": outcome.exit_code,
+            "seconds_to_print": outcome.seconds_to_print,
             "last_heard": outcome.last_heard,
             "servers_heard": outcome.servers_heard,
             "not_compared": NOT_COMPARED if run.together else "",
