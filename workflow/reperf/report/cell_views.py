@@ -50,7 +50,7 @@ class CellView(Entry):
         sets = (run.record.data_set for run in runs if run.record)
         times = {data.times for data in sets if data}
         may_use = {run.record.host.cores for run in runs if run.record}
-        others = {
+        others: dict[str, Collection[object]] = {
             "when the images of their folder were written": times,
             "how many CPUs they may use": may_use,
         }
