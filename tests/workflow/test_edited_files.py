@@ -144,12 +144,12 @@ def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
     forget(finished_benchmark)
     small, synthetic = TOY["suites"]
     finished_benchmark.configure(suites=[small | {"shape": {"loading": 2}}, synthetic], seed=7)
-    answer = finished_benchmark.snakemake("results/summary.csv")
+    answer = finished_benchmark.snakemake()
     assert answer.returncode == 1
     assert "loading is 1 by the run record, 2 by the configuration" in answer.stdout
-    rerun = "snakemake results/summary.csv --forcerun $(reperf runs --failed)"
-    assert f"run it again: {rerun}" in answer.stdout
-    again = finished_benchmark.call("bash", "-c", rerun)
+    rerun = "snakemake --forcerun $(reperf runs --failed)"
+    assert f"run the failed cells again: {rerun}" in answer.stdout
+    again = finished_benchmark.call("bash", "-c", rerun.replace("--", "results/summary.csv --", 1))
     assert again.returncode == 0, again.stdout
     for path in finished_benchmark.folder.glob("results/runs/*/*/*/*/run.json"):
         run = json.loads(path.read_text())["run"]
