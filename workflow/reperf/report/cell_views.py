@@ -1,5 +1,6 @@
 """Cells of a report: their rows, their runs, and what to know before reading their numbers."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePath
 
