@@ -82,7 +82,7 @@ def names(found: list[dict]) -> list[str]:
 
 def test_objects_have_the_promised_fields_in_order(ask):
     status, [found] = ask(RESNET50)
-    facts = "batch_size devices_per_node nodes workload world_size global_batch".split()
+    facts = ["batch_size", "devices_per_node", "nodes", "workload", "world_size", "global_batch"]
     promised = {
         "log": str(RESNET50),
         "format": "oneflow-resnet50",
