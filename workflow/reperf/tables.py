@@ -207,6 +207,12 @@ def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFram
     for column in columns:
         if column not in table.columns:
             raise ReperfError(f"{path}: column {column} is missing; allowed: a table of reperf 1.0")
+    fields = table.notna().sum(axis=1)  # empty fields are ""
+    for line, found in fields[fields < len(table.columns)].items():
+        raise ReperfError(
+            f"{path}: line {int(line) + 2} ends after {found} of {len(table.columns)} fields; "
+            "copy the whole file again"
+        )
     for column, kind in columns.items():
         if kind is str:
             table[column] = table[column].map(from_field)

@@ -16,6 +16,7 @@ from reperf.files import sha256
 from reperf.host import Environment, Host
 from reperf.measuring.comparison_output import NOTHING_COMPARABLE, SLOWER
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Verdict
+from reperf.tables import MEASUREMENTS
 
 from tests.helpers.report_tables import ROW, STEADY, caller, written_report
 from tests.helpers.runs import RUN, kept_run, record_of
@@ -122,10 +123,27 @@ def test_bad_input_is_one_line(report, compare, tmp_path, option, content, words
     assert words in err
 
 
-def test_a_throughput_that_nothing_can_be_divided_by_is_one_line(report, compare):
-    status, _, err = compare(report("old"), report("new", rows=[ROW | {"throughput": 0.0}]))
+@pytest.mark.parametrize(
+    ("column", "value", "said"),
+    [
+        ("throughput", 0.0, "is 0.0, of a run that is ok; allowed: a number above 0"),
+        ("status", "fine", "is 'fine'; allowed: ok, oom, failed, timeout, unsupported, refused"),
+    ],
+)
+def test_a_row_that_cannot_be_compared_is_one_line(report, compare, column, value, said):
+    status, _, err = compare(report("old"), report("new", rows=[ROW | {column: value}]))
     assert status == BAD_INPUT
-    assert "measurements.csv: line 2: throughput is 0.0, of a run that is ok; allowed: a num" in err
+    assert f"measurements.csv: line 2: {column} {said}" in err
+
+
+def test_a_row_that_was_cut_is_one_line(report, compare):
+    new = report("new")
+    [table] = new.rglob("measurements.csv")
+    table.write_text(table.read_text().rstrip().rpartition(",")[0] + "\n")
+    status, _, err = compare(report("old"), new)
+    assert status == BAD_INPUT
+    fields = len(MEASUREMENTS)
+    assert re.search(rf"csv: line \d+ ends after {fields - 1} of {fields} fields; copy", err)
 
 
 def test_a_folder_without_a_report_or_a_log_is_one_line(report, compare, tmp_path):

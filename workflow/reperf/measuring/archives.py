@@ -93,7 +93,7 @@ def open_archive(path: Path) -> Iterator[list[ArchivedFile]]:
                 files = _files(members(stream, most), most)
         except DAMAGE as error:
             why = " ".join(str(error).split()) or type(error).__name__
-            raise ReperfError(f"{path}: is no whole archive: {why}") from None
+            raise ReperfError(f"{path}: is no whole archive: {why}; copy it again") from None
         yield files
 
 

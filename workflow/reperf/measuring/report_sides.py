@@ -9,6 +9,7 @@ from io import StringIO
 from math import isfinite
 from pathlib import Path, PurePath
 from statistics import median
+from typing import get_args
 
 import pandas as pd
 
@@ -32,7 +33,9 @@ from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import RunRecord
 from reperf.tables import CELL, MEASUREMENTS, read_measurements, table_of
 from reperf.text import count
+from reperf.values import Status
 
+_STATUSES = (*get_args(Status), "refused")
 ALLOWED = (
     "a report's folder, its archive, a measurements.csv, or logs: a file, a folder or an archive"
 )
@@ -176,7 +179,13 @@ class _NamedText(StringIO):
 
 
 def _checked(table: pd.DataFrame, name: Path | str) -> pd.DataFrame:
-    """The table itself, if its throughputs can be divided by one another."""
+    """The table itself, if its statuses are known and its throughputs can be divided."""
+    for line, status in table["status"].items():
+        if status not in _STATUSES:
+            raise ReperfError(
+                f"{name}: line {int(line) + 2}: status is {status!r}; "
+                f"allowed: {', '.join(_STATUSES)}"
+            )
     for line, throughput in measured(table)["throughput"].items():
         if not (isfinite(throughput) and throughput > 0):
             raise ReperfError(
