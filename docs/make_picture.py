@@ -40,7 +40,7 @@ def caption_of(folder: Path, what: str) -> str:
 
     Args:
         folder: where the report was made.
-        what: was measured, in words.
+        what: what was measured, in words.
 
     Raises:
         ReperfError: a cell has a mark, or lacks a number.

@@ -1,4 +1,4 @@
-"""Write docs/configuration.md, and the tables of docs/log-formats.md: from the models and formats.
+"""Write docs/configuration.md from the models, and docs/log-formats.md's tables from the formats.
 
 python docs/make_tables.py
 """

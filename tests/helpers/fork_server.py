@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 _servers: dict[tuple, subprocess.Popen] = {}
-"""One for each process that tests, and for each place that it enters."""
+"""One server for each test process and each place, such as a namespace, that it enters."""
 
 
 def run(

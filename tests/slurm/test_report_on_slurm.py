@@ -107,7 +107,7 @@ def test_a_pipeline_of_pytorch_trains_over_several_nodes(benchmark, built_enviro
 
 
 def digests_over_two_nodes(benchmark: SlurmBenchmark, system: str) -> list[str]:
-    """Of the weights with which a run on 2n2g ended well, rank by rank."""
+    """The digests of the last weights of a good run on 2n2g, rank by rank."""
     cells = pd.read_csv(benchmark.folder / TABLES).set_index("system")
     assert cells.loc[system, "status"] == "ok"
     (run,) = benchmark.folder.glob(f"results/runs/real/{system}*/2n2g/1/train.log")
@@ -387,7 +387,7 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
     ],
 )
 def test_what_the_cluster_cannot_run_is_one_line(benchmark, changes, line):
-    """What no cluster is asked for, tests/unit refuses: of reports for one, and without one."""
+    """Refusals that need no answer from the cluster are tested in tests/unit."""
     benchmark.configure(**changes)
     jobs = ["squeue", "--noheader", "--states=all", "--format=%i"]
     before = benchmark.cluster.ask(*jobs)

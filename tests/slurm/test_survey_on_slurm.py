@@ -74,7 +74,7 @@ def throttled(benchmark: SlurmBenchmark, node: str) -> Iterator[None]:
 
 @contextmanager
 def throttled_rank(benchmark: SlurmBenchmark, node: str, rank: int) -> Iterator[None]:
-    """Freeze every process that is a node's rank likewise, from soon after its start."""
+    """Freeze every process of one rank of a node likewise, from soon after its start."""
     machine, over = psutil.Process(benchmark.cluster._machines[node].pid), Event()
     trains = ("trainers/train.py",)
 
@@ -98,7 +98,7 @@ def throttled_rank(benchmark: SlurmBenchmark, node: str, rank: int) -> Iterator[
 
 @contextmanager
 def freezing() -> Iterator[Callable[[Iterable[int]], None]]:
-    """A control group that is frozen for a part of each moment, and what moves processes there."""
+    """A control group that is frozen for a part of each moment; yields what moves processes in."""
     root = Path("/sys/fs/cgroup")
     first = root / "freezer" if (root / "freezer").is_dir() else root
     group = first / f"reperf-{os.getpid()}"
@@ -196,7 +196,7 @@ def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, t
 
 
 def test_a_throttled_link_is_named_and_neither_of_its_nodes(benchmark):
-    """By htb, as many kernels lack netem: the 10 kB of an iteration of 20 ms take 80 ms to send."""
+    """By htb, as many kernels lack netem. An iteration of 20 ms sends 10 kB, which takes 80 ms."""
     (slow, *_), (_, healthy) = tournament(benchmark.cluster.nodes, 2, seed=1)
     options = ("--links", "--runs", "2", "--margin", "10%")
     with slow_link(benchmark, slow):

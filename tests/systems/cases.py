@@ -15,7 +15,7 @@ SYSTEMS = {name: one for name, one in load_systems().items() if trained_by(one) 
 USUAL = "bert-base"
 """Besides its first workload, what each system trains in CI."""
 TWICE = ("ngc-mxnet",)
-"""Weekly alone: on a CPU it trains with MXNet's code, by an environment that mxnet has, too."""
+"""Trained weekly only: on a CPU its code and its environment are those of mxnet."""
 
 
 def itself(system: System) -> Hashable:

@@ -1,6 +1,6 @@
-"""Our layers in float8 beside torchao's, which it emulates on a CPU.
+"""Compare our float8 layers with torchao's, which torchao emulates on a CPU.
 
-It prints, as JSON by recipe and greatest input, by how much outputs and gradients are off.
+Prints JSON: for each recipe and largest input, how far outputs and gradients are off.
 """
 
 import dataclasses
@@ -12,8 +12,8 @@ from torchao.float8 import Float8LinearConfig, convert_to_float8_training
 from trainers.frameworks.torch import float8
 
 GREATEST = (1.0, 3.0625, 6.125, 7.875)
-"""Of inputs. Rounded twice, the scales of all but the first are off by their last bit; a sixteenth
-of bfloat16's numbers then lies in the middle of two float8 numbers, and goes elsewhere."""
+"""The largest inputs. Rounded twice, the scales of all but the first are off by their last bit. A
+sixteenth of bfloat16's numbers is then halfway between two float8 numbers, and rounds otherwise."""
 ROWS, INPUTS, OUTPUTS = 64, 128, 96
 
 

@@ -53,8 +53,8 @@ OF_FOUR = {
     "replicas": (TENSOR, TINY_LLAMA, [TWO[0], TWO[0], TWO[1], TWO[1]]),
 }
 NARROW = {"hidden": 48, "heads": 3}
-"""At this width, a product with a proof's weights, which are ten times as large, makes features 1.4
-times as large; with usual weights, Llama 8B's does so 1.3 times. At TINY_LLAMA's width it is 2.3
+"""At this width, a product with a proof's weights, ten times as large as usual, makes features 1.4
+times as large. Llama 8B with usual weights makes them 1.3 times as large, TINY_LLAMA's width 2.3
 times: float8 turns the first gradients by 25 degrees there, and by 13 to 17 here."""
 NARROW_LLAMA = TINY_LLAMA | NARROW | {"key_heads": 1, "intermediate": 96}
 MODELS = {

@@ -54,7 +54,7 @@ def asked(case: str) -> dict[str, object]:
 
 @pytest.fixture(scope="module")
 def outside(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., object]:
-    """What a program of this folder prints, among torchvision, transformers and torchao."""
+    """Run a program of this folder beside torchvision, transformers and torchao; what it prints."""
     packages = (*FIELDS["pytorch", "resnet50"].packages, *FIELDS["pytorch", "bert-base"].packages)
     wanted = tuple(one for one in packages if one.startswith(("torchvision==", "transformers==")))
     folder = tmp_path_factory.mktemp("outside") / "environment"
@@ -94,7 +94,7 @@ def test_a_model_of_others_has_the_same_losses(case, of_others, trainer_of):
 
 
 def test_layers_in_float8_compute_what_torchaos_do(outside):
-    """They differ by the order of sums. A scale whose last bit is off gives 2e-2."""
+    """Only the order of sums differs. A scale whose last bit is off gives 2e-2."""
     found = outside("float8_of_torchao.py")
     assert len(found) == 2 * 4
     assert max(max(each) for each in found.values()) < CLOSE_TO_TORCHAO, found

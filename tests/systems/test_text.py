@@ -38,7 +38,7 @@ ASKED = {
 
 
 def of_text(*workloads, but=()):
-    """A test of all systems; in CI, of GPT-2 by PyTorch."""
+    """A test of all systems; CI runs it for GPT-2 in PyTorch only."""
     return each_workload(
         fits=lambda workload: workload in workloads,
         but=but,

@@ -39,8 +39,8 @@ IN_PIECES = Path(__file__).with_name("in_pieces.py")
 LAUNCHED = ("pytorch", "oneflow")
 """Each brings a launcher of its own."""
 PYTORCH = ("pytorch",)
-"""The others are held to it; test_outside.py holds it to models of others. In CI all of them train
-ResNet-50 and BERT on two ranks; what else a framework does, it alone does there."""
+"""Tests compare the others with it; test_outside.py compares it with models of others. In CI, every
+system trains ResNet-50 and BERT on two ranks; whatever else is tested there, PyTorch alone does."""
 
 # BERT-base's embedding, of 23 million numbers, and little else.
 WIDE = {"layers": 1, "hidden": 768, "heads": 12, "intermediate": 128, "vocabulary": 30522}

@@ -16,7 +16,7 @@ SUITE = TOY["suites"][0]
     ],
 )
 def test_a_wrong_configuration_is_one_line(changes: dict, said: str, benchmark: Benchmark):
-    """Of a key and a path; tests/unit has all others."""
+    """One key and one path; tests/unit has all other refusals."""
     benchmark.configure(**changes)
     answer = benchmark.snakemake("-n")
     assert answer.returncode != 0

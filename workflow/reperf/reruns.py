@@ -108,7 +108,7 @@ def rerun_command(arguments: Sequence[str] | None = None) -> str:
 def after_success(plans: Plans, *, since: float) -> None:
     """Say where the report is, or what a survey found, if it was made since a time in seconds.
 
-    The call ends otherwise if one of its runs has failed.
+    If a run of this call has failed, the call ends with that fault instead.
     """
     # A call that makes the whole report ends otherwise if a run has failed, see `complete`.
     if fault := fault_of_runs(plans.runs, of_this_call=True):

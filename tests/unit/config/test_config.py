@@ -61,15 +61,15 @@ def read(path: str) -> dict:
 
 
 def rows(section: str) -> list[tuple[dict, str]]:
-    """The rows of refused.txt: pairs of keys and what is said of them."""
+    """The rows of refused.txt: pairs of keys and the message that refuses them."""
     text = Path(__file__).with_name("refused.txt").read_text(encoding="utf-8")
     part = text.partition(f"\n[{section}]\n")[2].partition("\n\n")[0]
     found = [row.partition(" =>") for row in part.replace("\n  ", " ").splitlines()]
     return [(yaml.safe_load(f"{{{keys}}}"), said.strip()) for keys, _, said in found]
 
 
-# What YAML does not hold, or repeats. What is allowed at all other places stands in
-# docs/configuration.md, which is compared below.
+# What YAML cannot hold, or repeats. For all other places, docs/configuration.md says what is
+# allowed; it is compared below.
 IN_REPORT = [
     ({"repeats": 10**5000}, "repeats: got a number of thousands of digits; allowed: a whole"),
     ({"seed": float("nan")}, "seed: got nan; allowed: a whole number"),
@@ -121,7 +121,7 @@ FAULTS = [
     ({}, "suites: is missing: one table and two plots each"),
     (None, "got nothing; allowed: a mapping of keys to values"),
 ]
-# A key that is mistyped, or stands elsewhere, or beside one that is missing; or a value.
+# A key that is mistyped, misplaced, or lacks another key that it needs; or a mistyped value.
 MEANT = [
     (without("precision", prec="fp32"), "; did you mean precision?"),
     *((report(**changes), words) for changes, words in rows("meant in a report")),

@@ -317,7 +317,7 @@ def test_a_program_whose_batch_something_else_may_set_gives_none(edits):
     ],
 )
 def test_a_batch_that_changes_with_the_step_is_refused_whatever_a_person_gives(schedule):
-    """The batch of the last stage would be taken for that of the first."""
+    """Otherwise the last stage would be measured with the batch of the first."""
     log = read("modded-nanogpt", (("^", "distributed_data_generator\n" + schedule),))
     found = measure_one(log, ends=(20, 120), facts=(("global_batch", 192),))
     assert found.reason == "number of tokens in a step is 131072 by the log, 262144 by the log"

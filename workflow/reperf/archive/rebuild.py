@@ -54,8 +54,8 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
     """Unpack an archive's logs and make its tables, figures and pages again, from them alone.
 
     Tables must come out as they are in the archive. So must figures and pages, unless another
-    version of reperf or of its libraries made them. No figure and no page out of an archive is
-    written to the folder, and nothing outside it.
+    version of reperf or of its libraries made them. Figures and pages of the archive are not
+    copied, and nothing is written outside the folder.
 
     Args:
         folder: new or empty; afterwards it holds what was unpacked and what was made.

@@ -142,7 +142,7 @@ def _again(config: dict[str, object], digest: str, locks: Mapping[str, str]) -> 
     """The configuration to run: without what the machine decides, and without logs of others.
 
     Args:
-        locks: of entries: as the configuration names them -> where they are.
+        locks: of entries: the path in the configuration -> the path below the new folder.
     """
     machine = ("hardware", "other_hardware")
     again = {key: value for key, value in config.items() if key not in machine}

@@ -248,7 +248,7 @@ class Built(Contents):
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """Read that of a build; refused if it is not made, or not completely."""
+        """Read the record of a build; refused if the build is missing or incomplete."""
         path = folder / RECORD
         try:
             return cls.model_validate_json(path.read_bytes())

@@ -50,7 +50,7 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Show a table in a terminal, else print a path a line.
 
-    It is refused if no run fits: Snakemake would take an empty list for no wish at all.
+    Refused if no run fits: Snakemake treats an empty list as no argument at all.
     """
     from reperf.reruns import failed_runs, failed_searches, planned_runs  # noqa: PLC0415 - pandas: 0.5 s
 
@@ -95,7 +95,7 @@ def _show(runs: "list[Run]") -> None:
 
 
 def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":
-    """Those of some runs that have a value."""
+    """The runs that have a value under a name."""
     fitting = [run for run in runs if wanted in _values(run, name)]
     if not fitting:
         there = list(dict.fromkeys(value for run in runs for value in _values(run, name)))

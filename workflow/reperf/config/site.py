@@ -135,7 +135,7 @@ class Cluster(Model, json_schema_extra=with_examples):
             raise ValueError(f"hosts: {twice[0]} appears twice; allowed: each host once")
         of_slurm = {"partition", "account", "memory_mb", "options", "spare_minutes"}
         of_slurm |= {"gres", "before", "stage"}
-        # A report that was written whole gives defaults, too.
+        # A report that was written in full gives the defaults, too.
         fields = type(self).model_fields.items()
         left_out = {name for name, field in fields if getattr(self, name) == field.default}
         if given := sorted(of_slurm & self.model_fields_set - left_out):

@@ -50,7 +50,7 @@ class Compared:
     names: dict[Cell, str]
     differences: Differences
     first_steps: dict[Cell, Pair]
-    """Of the cells in both: seconds_to_first_step."""
+    """The seconds to the first step before and after, of the cells in both."""
 
     @property
     def status(self) -> int:
@@ -154,7 +154,7 @@ def lines_of(differing: Differences) -> list[str]:
     if packages:
         lines.append(f"differs: packages: {listed(packages, separator='; ')}")
     if unknown:
-        lines.append(f"known of one side only: {listed(dict.fromkeys(unknown))}")
+        lines.append(f"known on one side only: {listed(dict.fromkeys(unknown))}")
     return lines
 
 

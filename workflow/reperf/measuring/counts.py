@@ -67,7 +67,7 @@ def further_count(asked: str | None, workload: str | None, log_unit: str | None)
 
 
 def counted_between(records: Sequence[Record], ends: tuple[int, int]) -> dict[str, float]:
-    """How much more the lines at a window's ends count at the second than at the first, by name."""
+    """How much each count grew from the line at a window's start to that at its end, by name."""
     known = {one.iteration: dict(one.counts) for one in records if one.iteration in ends}
     start, stop = (known.get(end, {}) for end in ends)
     return {name: stop[name] - start[name] for name in start if name in stop}
@@ -111,8 +111,8 @@ def check_seen(
 def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Facts) -> float:
     """What the log counts in the window under a name, such as tokens.
 
-    Tokens that it does not count follow from its samples, if it says how many each holds. Refused
-    if it does not count that, or its count does not grow.
+    Tokens that the log does not count follow from its samples, if it says how many tokens each
+    holds. Refused if the log does not count that name, or the count does not grow.
     """
     if count not in counted:
         if count == "tokens" and (tokens := facts.get("sample_tokens")):

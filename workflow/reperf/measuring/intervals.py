@@ -228,7 +228,7 @@ def tick_of(records: Sequence[Record], inside: Sequence[Interval]) -> float:
 def times_as_fast(inside: Sequence[Interval], steps: Sequence[Interval]) -> float:
     """How many times as fast a window is as the run from its start on, evaluations left out.
 
-    How long evaluations of the run took may be unknown.
+    The time that the run's evaluations took may be unknown.
     """
     # What follows an evaluation waits for no work that was queued before it: a window that reaches
     # across some is as fast as its fastest stretch between them.

@@ -151,7 +151,7 @@ def _judgement(p: float, may_be_slow: bool) -> Judgement:
 def _more_runs(runs: int, places: int, distance: float) -> int | None:
     """How many more runs of each place put the margin out of a place's interval.
 
-    The margin is so many standard deviations of a run away.
+    `distance` is from the place to the margin, in standard deviations of a run.
     """
 
     def tell(more: int) -> bool:

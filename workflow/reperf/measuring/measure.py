@@ -372,7 +372,7 @@ def _gather(facts: Facts, run: LoggedRun, sources: Sources, method: Method) -> N
 
 
 def _in_tokens(facts: Facts) -> Facts:
-    """The facts by which tokens are counted: each for itself, if nothing says what a sample is."""
+    """The facts by which tokens are counted; if nothing says what a sample is, a token is one."""
     known = facts.get("global_batch") or facts.get("sample_tokens") or facts.get("batch_size")
     if known or not facts.get("step_tokens"):
         return facts

@@ -50,7 +50,7 @@ class Noise:
 
     @property
     def freedom(self) -> int:
-        """The differences between campaigns that do not follow from others."""
+        """The number of independent differences between campaigns."""
         return sum(len(cell.changes) - 1 for cell in self.cells)
 
     @cached_property

@@ -310,7 +310,7 @@ def differences(base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]) 
     ours, theirs = (_known(side, some) for side, some in zip((base, new), runs, strict=True))
     if base.readings and new.readings:
         ours, theirs = ours | base.readings, theirs | new.readings
-    # A record says all that there was; without one, nobody knows.
+    # A record lists all variables and packages; without one, what is absent is unknown.
     absent = [("none",) if side.records else () for side in (base, new)]
     return {
         name: (sorted(ours.get(name, absent[0])), sorted(theirs.get(name, absent[1])))

@@ -266,7 +266,7 @@ def _check_within_run(window: WindowOfRun) -> None:
 
 
 def check_not_ahead(window: WindowOfRun) -> None:
-    """Check by the whole run that no work is hidden: lines are not printed before it is done."""
+    """Check by the whole run that it hides no work: no line is printed before its work is done."""
     evaluates = any(step.left_out.count for step in window.steps)
     runs_ahead = Prints.RUNS_AHEAD in window.log_format.prints
     if not evaluates and not runs_ahead:
@@ -288,7 +288,7 @@ def check_not_ahead(window: WindowOfRun) -> None:
 
 
 def check_end(run: LoggedRun, epoch: int, last: int) -> None:
-    """Check that the run came to its end, if the log's format says so, and after the window's."""
+    """Check that the run ended, if the log's format says so, and not before the window's end."""
     if run.ends is None:
         return
     if not run.ends:

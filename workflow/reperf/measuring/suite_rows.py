@@ -130,14 +130,14 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
 
 
 def _check_repeats(measured: Iterable[_Measured]) -> list[_Measured]:
-    """The rows of a suite, refused where a run is no repeat of the others by what it was given."""
+    """The rows of a suite; runs with other images or variables than their repeats are refused."""
     return _check_same_variables(_check_same_images(measured))
 
 
 def _check_same_variables(measured: list[_Measured]) -> list[_Measured]:
-    """The rows of a suite, refused where a run's shell held other variables than most repeats' did.
+    """The rows of a suite; runs whose shells had other variables than most repeats' are refused.
 
-    Of as many, the variables of the last run count.
+    In a tie, the variables of the last run count.
     """
     cells = defaultdict(list)
     for row, result in measured:
@@ -162,14 +162,14 @@ def _given(record: RunRecord) -> frozenset[tuple[str, str]]:
 
 
 def _other_variables(run: RunRecord, most: RunRecord) -> str:
-    """Why a run is no repeat of most: in words, the variables, with both values."""
+    """Why a run is no repeat of most others: the variables that differ, with both values."""
     values = [dict(_given(record)) for record in (run, most)]
     told = []
     for name in sorted({name for name, _ in _given(run) ^ _given(most)}):
         was = (repr(given[name]) if name in given else "not set" for given in values)
         told.append(f"{name} was {' and '.join(was)}")
     return (
-        f"{'; '.join(told)}, in its shell and in that of {most.run.log}: no repeat of it; allowed: "
+        f"{'; '.join(told)}, in its shell and in that of {most.run.log}: not a repeat; allowed: "
         "one setting for all repeats, and --forcerun trains under today's"
     )
 

@@ -144,7 +144,7 @@ def warning_of_version(version: str) -> str:
 def trained_anew(workflow: Any, runs: Iterable[str]) -> set[str]:  # noqa: ANN401 - Snakemake's own
     """The folders of runs that a call trains although a try has ended: by --forcerun and the like.
 
-    A job does not learn whether somebody has asked for it: Snakemake's settings say so.
+    A job cannot see that it was forced: Snakemake's settings say so.
     """
     settings = workflow.dag_settings
     forced = {*settings.forcerun, *(settings.targets if settings.forcetargets else ())}

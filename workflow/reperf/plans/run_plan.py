@@ -148,7 +148,7 @@ def plan_run(
 
 
 def run_of_search(run: Run, topology: str) -> Run:
-    """What is tried to find a run's batch size, on its suite's topology with the most devices."""
+    """What a search for a run's batch size tries, on its suite's topology with the most devices."""
     limit = run.memory_limit
     return run.model_copy(
         update={

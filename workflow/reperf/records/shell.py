@@ -34,7 +34,7 @@ _READ = (
     # ucx's, Open MPI's, libfabric's and gloo's documentation
     *("UCX_", "OMPI_", "FI_", "GLOO_"),
 )
-"""How the names of variables begin that a library reads; comments say where that is documented."""
+"""Beginnings of the names of variables that a library reads; comments name the documentation."""
 # Terraform's begin as TensorFlow's do, and some hold secrets; records are published.
 _NOT_READ = re.compile(
     r"TF_(?:VAR|CLI|TOKEN|LOG|WORKSPACE|DATA_DIR|REGISTRY|REATTACH|INPUT|IN_AUTOMATION)(?:_|$)"

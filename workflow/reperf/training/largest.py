@@ -256,7 +256,7 @@ def largest(
 
 
 def _predicted(peaks: dict[int, int | None], multiple: int, memory: int | None) -> int | None:
-    """The largest batch by the line through two that train, of some with known peaks; or None."""
+    """The largest batch, by the line through the peaks of two that train; None: no such line."""
     last = max(peaks)
     # Neighbours differ by little more than chance, and so do batches that fit into what a framework
     # takes for itself.

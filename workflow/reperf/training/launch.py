@@ -65,7 +65,7 @@ class Outcome:
     """Processes on this machine that the kernel killed meanwhile for lack of memory."""
     seconds: float = 0.0
     seconds_to_print: float | None = None
-    """Until a rank printed an iteration; None: none did."""
+    """From the start until a rank first printed an iteration; None: none did."""
     last_heard: tuple[LastHeard, ...] = ()
     servers_heard: tuple[LastHeard, ...] = ()
     done: frozenset[int] = frozenset()

@@ -341,7 +341,7 @@ def reasons_of_waiting(jobs: Collection[str]) -> Counter[str]:
 
 
 def preempted(jobs: Collection[str]) -> set[str]:
-    """Those of some of our own jobs that Slurm has ended for the sake of others."""
+    """Which of some of our own jobs Slurm has preempted."""
     of_user = f"--user={getpass.getuser()}"
     ended = ask("squeue", of_user, "--states=preempted", "--format=%i")
     return {job for (job,) in ended if job in jobs}

@@ -79,7 +79,7 @@ def _is_of(record: RunRecord, plan: RunPlan, batch_size: int | None) -> bool:
 
 
 def keep_lost(run: Path) -> bool:
-    """Make the last try of a lost run its end, so that the report can show it; whether it was lost.
+    """Record a lost run by its last try, so that the report can show it; whether it was lost.
 
     A run is lost if this call tried it and it left no record outside its tries: Slurm cancelled its
     job, or its node broke down, and the try's record says so. It is not lost if the user has ended

@@ -246,12 +246,12 @@ PASSES, LEAST_SECONDS = 8, 0.5
 """How many times a rank computes gradients by itself, and for how long, at least.
 
 A quota of CPU time, or a clock that heat lowers, holds a rank back for a part of each tenth of a
-second: most passes of a few milliseconds do not show it. So it's the mean that counts.
+second: most passes of a few milliseconds do not show it. So the mean counts, not the median.
 """
 
 
 def seconds_alone(once):
-    """The mean of the seconds that calls of `once` take, which waits for the device."""
+    """The mean seconds of a call of `once`, which waits for the device."""
     once()  # it may trace or compile
     begun, passes, seconds = time.perf_counter(), 0, 0.0
     while passes < PASSES or seconds < LEAST_SECONDS:

@@ -19,7 +19,7 @@ IMAGES, FILTERS = (2, 8, 16, 16), (32, 8, 3, 3)
 LEFT, RIGHT = (64, 128), (128, 32)
 """Of the matrix product."""
 SIDES = (512, 1024, 2048, 4096, 8192)
-"""Of the square matrices whose products are timed, until one takes LONG_ENOUGH seconds.
+"""Sizes of the square matrices whose products are timed, until one takes LONG_ENOUGH seconds.
 
 The next size takes eight times as long.
 """

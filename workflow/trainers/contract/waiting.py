@@ -19,7 +19,7 @@ QUIET = "nothing new for"
 
 
 class Pulse:
-    """Says of a rank that it has had nothing new to say for LONG seconds, for twice as long, ..."""
+    """Reports that a rank has said nothing new for LONG seconds, for twice as long, ..."""
 
     def __init__(self, who):
         self._who, self._over = who, threading.Event()

@@ -14,7 +14,7 @@ class Clicks:
     """Endless batches of a rank's share of clicks, in an order that the data set's seed gives.
 
     A rank reads its own parts, each from its beginning in batches of neighbouring rows, and what is
-    left at its end is none. Each time that all batches have been read they are shuffled anew. A
+    left at its end makes none. After all batches have been read, they are shuffled again. A
     batch is dense inputs, float32 [N, 13], the rows of the table that the 26 slots stand for, int64
     [N, 26], and whether it was clicked, int64 [N].
     """

@@ -8,8 +8,8 @@ SCAN, END = 0xDA, b"\xff\xd9"
 def upper_rows(jpeg, height, wanted):
     """A JPEG of some height that says it has no more than the wanted rows, and how many it has.
 
-    A decoder then stops there. It may find fault with the data that are left, so it must not be
-    strict about them; that they are whole is checked here, else it is a ValueError. Colours are
+    A decoder then stops there. It may find fault with the remaining data, so it must not be strict.
+    They are checked here instead: ValueError if they are not whole. Colours are
     stored for two rows at once and interpolated: the last two rows may be a little different.
     """
     at = None if wanted >= height else _height_at(jpeg)

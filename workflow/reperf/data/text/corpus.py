@@ -35,7 +35,7 @@ Offsets = npt.NDArray[np.int64]
 class Corpus:
     """A text: a file, or all files of a folder in the order of their paths; refused if it is empty.
 
-    Eight bytes a document are held, and nothing of the text. A file begins a document. A file that
+    Memory holds eight bytes a document, and none of the text. A file begins a document. A file that
     begins with `<doc ` holds articles as WikiExtractor leaves them, any other file a sentence a
     line and an empty line between documents.
     """

@@ -57,7 +57,7 @@ def largest(x, size, stride, padding=0):
 def dropped(x, share, key, place):
     """Features, a share of which is dropped out, and the others are as much larger.
 
-    A byte decides for each feature: of 0.1 it makes 26 of 256.
+    A random byte decides for each feature: a share of 0.1 becomes 26 of 256.
 
     Args:
         key: of this step's random numbers; None: nothing drops out.

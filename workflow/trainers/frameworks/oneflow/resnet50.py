@@ -34,7 +34,7 @@ class ResNet50(nn.Module):
         )
 
     def stages(self, cuts):
-        """The layers of each stage; the first takes what the model does but labels."""
+        """The layers of each stage; the first takes what the model takes, without labels."""
         names = [name for name, *_ in resnet50.BLOCKS]
         begins = [1 + names.index(weight.rsplit(".", 3)[0]) for weight in cuts]
         layers = [self.stem, *self.blocks, self.classify]

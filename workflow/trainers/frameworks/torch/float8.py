@@ -138,8 +138,8 @@ def _scaled(x, dtype, rowwise):
     """A matrix in float8, stored by rows, and its scale: one number, or one for each row."""
     most = torch.finfo(dtype).max
     greatest = x.abs().amax(1, keepdim=True) if rowwise else x.abs().amax()
-    # In float64, as torchao's: torch rounds a number over a tensor twice. A scale whose last bit is
-    # off moves what lies in the middle of two float8 numbers: of bfloat16 up to a sixteenth.
+    # In float64, as in torchao: in float32, torch rounds a number divided by a tensor twice. If the
+    # scale's last bit is off, up to a sixteenth of bfloat16's numbers rounds to another float8.
     scale = (most / greatest.double().clamp(min=_SMALLEST)).float()
     if rowwise:
         scale = scale.log2().floor().exp2()  # a power of two rounds nothing
