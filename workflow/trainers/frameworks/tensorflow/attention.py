@@ -11,8 +11,9 @@ def heads_of(rows, length, parts, heads):
 
 
 def attended(query, key, value, mask, dropout):
-    """Features [N S, H] of what each query attends to, out of [N, heads, S, H / heads]; all that
-    `dropout` takes and returns is attention's weights, to whose scores the mask is added.
+    """Features [N S, H] of what each query attends to, out of [N, heads, S, H / heads].
+
+    The mask is added to scores; `dropout` takes and returns attention's weights.
     """
     heads, size = (int(extent) for extent in (query.shape[1], query.shape[3]))
     scores = tf.matmul(query * size**-0.5, key, transpose_b=True) + mask
