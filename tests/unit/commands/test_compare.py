@@ -9,12 +9,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from xml.etree import ElementTree
 
+import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
 from reperf.commands.compare import BAD_INPUT
 from reperf.files import sha256
 from reperf.host import Environment, Host
-from reperf.measuring.comparison_output import NOTHING_COMPARABLE, SLOWER
+from reperf.measuring.comparison_output import NOTHING_COMPARABLE, SLOWER, lines_of
+from reperf.measuring.report_sides import Side, differences
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Verdict
 from reperf.tables import MEASUREMENTS
 
@@ -179,6 +181,29 @@ def test_what_differs_is_listed_first(report, compare):
         "differs: setting tf32: 2.13 -> 2.14",
         "differs: packages: torch 2.13 -> 2.14",
     ]
+
+
+def test_what_one_side_does_not_say_shares_a_line():
+    differing = {"driver": ([], ["580.1"]), "GPU": (["none"], ["NVIDIA H200"])}
+    differing |= {"package torch": (["2.13"], []), "package numpy": (["2.3"], [])}
+    assert lines_of(differing) == [
+        "differs: GPU: none -> NVIDIA H200",
+        "known of one side only: driver, packages",
+    ]
+
+
+def test_what_a_record_lacks_is_none_and_what_a_doctor_has_not_read_is_unknown():
+    table = pd.DataFrame([{"key": "", "hosts": "", "commit": "", "log": "train.log"}])
+    both, more = {"SMT": {"1"}}, {"SMT": {"1"}, "governor": {"powersave"}}
+    records = (record_of(host=HOST, settings=settings) for settings in ({}, {"tf32": "on"}))
+    base, new = (
+        Side(Path(), table, {"train.log": record}, readings=read)
+        for record, read in zip(records, (both, more), strict=True)
+    )
+    assert differences(base, new, (table, table)) == {
+        "setting tf32": (["none"], ["on"]),
+        "governor": ([], ["powersave"]),
+    }
 
 
 def test_a_report_is_the_same_as_a_folder_a_table_and_an_archive(report, compare, tmp_path):

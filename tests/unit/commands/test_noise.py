@@ -47,6 +47,13 @@ def test_of_few_cells_there_is_no_threshold(noise, tmp_path):
     assert json.loads(noise(*sides, "--json")[1])["threshold"] is None
 
 
+def test_noise_beyond_what_compare_takes_is_said_to_be_so(noise, tmp_path):
+    sides = [campaign(tmp_path / str(seed), seed, between=0.25) for seed in (1, 2, 3)]
+    status, out, _ = noise(*sides)
+    assert status == 0
+    assert "reperf compare allows thresholds up to 50%: make the reports on" in out.splitlines()[-1]
+
+
 def test_another_build_is_said_first(noise, tmp_path):
     keys = ("1:a build=lock 1", "1:b build=lock 2")
     sides = [campaign(tmp_path / str(seed), seed, key=key) for seed, key in enumerate(keys)]

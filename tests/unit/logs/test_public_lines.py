@@ -300,6 +300,8 @@ def test_a_program_in_its_log_gives_the_batch_that_nothing_else_can_set(
         program(*IN_SEQUENCES, after=SUMS + "\nimport argparse"),
         program(*IN_SEQUENCES, after=SUMS + "\nargs.batch_size = 64"),
         program("batch_size : int = int(os.environ['B'])", IN_SEQUENCES[1], after=SUMS),
+        program("batch_size : int = 8*64 // 2", IN_SEQUENCES[1], after=SUMS),
+        program("train_seq_len = 48*1024", after=WORLD + " or world_size == 1"),
         program("train_seq_len = 48*1024", after=WORLD.replace("assert", "if")),
         # Some versions give their loader what one device reads.
         program("train_seq_len = 48*1024", after=LOADER + "args.train_seq_len, 1)"),

@@ -11,7 +11,7 @@ from reperf.config import load_report
 from reperf.plans.plan_files import MadePlan, ReportPlan, SetPlan, SuitePlan
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
-from reperf.systems import ROOT, load_systems
+from reperf.systems import ROOT, load_systems, load_workloads, workloads
 
 from tests.helpers.other_root import forget, use_root
 from tests.helpers.refusal import refused_in_one_line
@@ -228,8 +228,11 @@ def changed_by(copied: Path, monkeypatch) -> Iterator[Callable[..., set[str]]]:
         with monkeypatch.context() as patched:
             patched.chdir(copied)
             use_root(patched, copied)
+            patched.setattr(workloads, "WORKLOADS", copied / "workflow/workloads")
+            load_workloads.cache_clear()
             there = digests(suites=SUITES)
         forget()
+        load_workloads.cache_clear()
         assert here.keys() == there.keys()
         differ = [folder.split("/") for folder in here if here[folder] != there[folder]]
         return {f"{suite} {entry}" for _, _, suite, entry, *_ in differ}
@@ -267,6 +270,7 @@ TRAINERS = {
 SYSTEM = "workflow/systems/pytorch/system.yaml"
 TORCHS = "workflow/trainers/frameworks/torch/framework.yaml"
 COMPILE = "compile: {about: torch.compile, flags: [--compile]"
+LAUNCH = "accumulates: true\n", "accumulates: true\nlaunch: [-O, -m, torch.distributed.run]\n"
 
 
 def test_comments_and_titles_change_no_plan_wherever_it_is_made(changed_by):
@@ -294,6 +298,7 @@ def test_a_new_workload_and_a_new_system_change_no_plan(changed_by):
         *((f"workflow/trainers/{name}", "\nEDITED = 1\n", runs) for name, runs in TRAINERS.items()),
         ("envs/pytorch.txt", "\n", of("pytorch")),
         ("envs/mxnet.txt", "more==1.0\n", of("mxnet")),
+        (SYSTEM, LAUNCH, of("pytorch")),
         (TORCHS, ("- -m\n", "- -O\n  - -m\n"), of(TORCH)),
         (TORCHS, (COMPILE, COMPILE[:-1] + ", --unpadded]"), {"alexnet pytorch+compile"}),
     ],

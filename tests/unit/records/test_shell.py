@@ -3,7 +3,7 @@
 import pytest
 from reperf.records.cell_key import differing, key_of
 from reperf.records.run_record import RunRecord
-from reperf.records.shell import differing_variables, read_variables
+from reperf.records.shell import differing_variables, of_repeats, read_variables
 
 from tests.helpers.run_records import record_of, small_run
 
@@ -30,6 +30,7 @@ def test_what_a_library_reads_is_recorded(name):
         *("HOME", "MY_OMP_NUM_THREADS", "omp_num_threads", "LDFLAGS", "OMP_; x"),
         # Terraform's, and secrets.
         *("TF_VAR_password", "TF_CLI_CONFIG_FILE", "TF_LOG", "NVIDIA_API_KEY", "JAX_TOKEN"),
+        *("PYTHON_SHA256", "PYTHON_COLORS"),
     ],
 )
 def test_nothing_else_is(name):
@@ -46,6 +47,12 @@ def test_a_variable_makes_another_key_and_a_place_does_not():
     keys = [key_of(given(XLA_FLAGS=value)) for value in (odd, "--b")]
     assert len({key_of(plain), *keys}) == 3
     assert differing([key_of(plain), *keys]) == differing(keys) == ["variables"]
+
+
+def test_repeats_need_not_share_places_and_devices_but_libraries():
+    places = {"CUDA_HOME": "/usr", "CUDA_VISIBLE_DEVICES": "1", "GPU_DEVICE_ORDINAL": "1"}
+    decides = {"LD_LIBRARY_PATH": "/opt", "XLA_FLAGS": "--a"}
+    assert of_repeats(places | decides) == decides
 
 
 def test_repeats_that_differ_in_a_variable_are_told_by_its_name():

@@ -134,13 +134,22 @@ def test_runs_that_differ_make_no_one_thing(big_benchmark):
         assert "of OneFlow on 1n1g differ in build, so that" in page
 
 
-def test_runs_that_differ_in_a_variable_of_the_shell_are_told_by_its_name(big_benchmark):
-    inherited = {"inherited": {"OMP_PROC_BIND": "true"}}
+@pytest.mark.parametrize(
+    ("other", "what"),
+    [
+        (lambda record: {"inherited": {"OMP_PROC_BIND": "true"}}, "OMP_PROC_BIND"),
+        (
+            lambda record: {"host": record.host.model_copy(update={"cores": 3})},
+            "how many CPUs they may use",
+        ),
+    ],
+)
+def test_what_runs_differ_in_beside_their_keys_is_told_by_its_name(big_benchmark, other, what):
     records = [
-        record.model_copy(update=inherited) if record.run.repeat > 1 else record
+        record.model_copy(update=other(record)) if record.run.repeat > 1 else record
         for record in big_benchmark.records
     ]
     for page in big_benchmark.but(records=records).pages:
         shown = page.replace("\\_", "_")  # as Markdown has it
-        assert "of OneFlow on 1n1g differ in OMP_PROC_BIND, so that they are no repeats" in shown
+        assert f"of OneFlow on 1n1g differ in {what}, so that they are no repeats" in shown
     assert not any("differ in" in page for page in big_benchmark.pages)

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatch
 from hashlib import sha256 as sha256_of
 from pathlib import Path, PurePath
 from typing import Any
@@ -124,7 +123,8 @@ def _unpack_locks_of_entries(archive: ZipFile, folder: Path) -> Iterator[tuple[s
         A lock as the archive's configuration names it, and its path below the folder.
     """
     names = archive.namelist()
-    written = [name for name in names if fnmatch(name, _RECORDS)]
+    # Not those of earlier tries, which lie deeper: they may have trained with another lock.
+    written = [name for name in names if PurePath(name).match(_RECORDS)]
     records = [RunRecord.parse(archive.read(name), name) for name in written]
     named = {record.run.lock_file: record.environment.lock_sha256 for record in records}
     for lock, digest in named.items():

@@ -136,7 +136,7 @@ def run(options: argparse.Namespace) -> int:
     from reperf.configfiles import read_report  # noqa: PLC0415
 
     report, _ = read_report(options.configfile)
-    shapes = [topology_shape(name) for suite in report.suites for name in suite.topologies_of_runs]
+    shapes = [topology_shape(topology) for _, topology in report.asked]
     nodes, devices = map(max, zip((1, 1), *shapes, strict=True))
     nodes = options.nodes or nodes
     limits = {"nvidia.com/gpu": devices if options.gpus is None else options.gpus}

@@ -310,11 +310,16 @@ def differences(base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]) 
     ours, theirs = (_known(side, some) for side, some in zip((base, new), runs, strict=True))
     if base.readings and new.readings:
         ours, theirs = ours | base.readings, theirs | new.readings
-    # A record lists all variables and packages; without one, what is absent is unknown.
-    absent = [("none",) if side.records else () for side in (base, new)]
+    names = dict.fromkeys([*ours, *theirs])
+    # A record says all that there was, but what doctors read; without one, nobody knows.
+    nothing = {name: {"none"} for name in names if name not in base.readings | new.readings}
+    ours, theirs = (
+        nothing | known if any(log in side.records for log in some["log"]) else known
+        for side, some, known in zip((base, new), runs, (ours, theirs), strict=True)
+    )
     return {
-        name: (sorted(ours.get(name, absent[0])), sorted(theirs.get(name, absent[1])))
-        for name in dict.fromkeys([*ours, *theirs])
+        name: (sorted(ours.get(name, ())), sorted(theirs.get(name, ())))
+        for name in names
         if ours.get(name) != theirs.get(name)
     }
 

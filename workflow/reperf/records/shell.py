@@ -28,7 +28,8 @@ _READ = (
     *("MKL_", "ONEDNN_", "DNNL_", "OPENBLAS_", "GOTO_", "BLIS_"),
     # numpy.org, "CPU/SIMD optimizations"; libjpeg-turbo's simd folder; docs.python.org,
     # "Environment variables"
-    *("NPY_", "JSIMD_", "PYTHONMALLOC", "PYTHONTRACEMALLOC", "PYTHONDEVMODE", "PYTHON_"),
+    *("NPY_", "JSIMD_", "PYTHONMALLOC", "PYTHONTRACEMALLOC", "PYTHONDEVMODE"),
+    *("PYTHON_GIL", "PYTHON_JIT", "PYTHON_CPU_COUNT"),  # images set others, such as PYTHON_SHA256
     # ld.so(8), mallopt(3), glibc's "Tunables"; the manuals of jemalloc and gperftools
     *("LD_", "MALLOC_", "GLIBC_TUNABLES", "TCMALLOC_"),
     # ucx's, Open MPI's, libfabric's and gloo's documentation
@@ -42,10 +43,16 @@ _NOT_READ = re.compile(
 )
 _NAME = re.compile(rf"(?:{'|'.join(_READ)})\w*", re.ASCII)
 _OF_A_MACHINE = re.compile(
-    r".*_(?:HOME|ROOT|PATH|DIR|FILE|VERSION|IFNAME|HCA|DEVICES|CAPABILITIES)|NVIDIA_REQUIRE_.*"
+    r".*_(?:HOME|ROOT|PATH|DIR|FILE|VERSION|IFNAME|HCA|DEVICES|DEVICE_ORDINAL|CAPABILITIES)"
+    r"|NVIDIA_REQUIRE_.*"
 )
 """Names of those that say where things are on a machine, or what an image is."""
-_OF_A_RUN = frozenset({"CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"})
+_OF_A_RUN = frozenset(
+    {
+        *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
+        "GPU_DEVICE_ORDINAL",  # Slurm gives it to jobs, of NVIDIA's GPUs, too
+    }
+)
 """Which of a machine's devices a run has, which its repeats need not share."""
 
 

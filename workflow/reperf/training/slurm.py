@@ -334,14 +334,22 @@ def _out_of_use(nodes: str) -> list[str]:
 
 
 def reasons_of_waiting(jobs: Collection[str]) -> Counter[str]:
-    """Why some of our own jobs wait, as Slurm says: Priority, Resources, ...; with their number."""
+    """Why some of our own jobs wait, as Slurm says: Priority, Resources, ...; with their number.
+
+    Raises:
+        ReperfError: Slurm does not answer.
+    """
     of_user = f"--user={getpass.getuser()}"
     waiting = ask("squeue", of_user, "--states=pending", "--format=%i|%r")
     return Counter("|".join(why) for job, *why in waiting if job in jobs)
 
 
 def preempted(jobs: Collection[str]) -> set[str]:
-    """Which of some of our own jobs Slurm has preempted."""
+    """Which of some of our own jobs Slurm has ended for the sake of others.
+
+    Raises:
+        ReperfError: Slurm does not answer.
+    """
     of_user = f"--user={getpass.getuser()}"
     ended = ask("squeue", of_user, "--states=preempted", "--format=%i")
     return {job for (job,) in ended if job in jobs}

@@ -42,7 +42,7 @@ def name_of(rank, pipeline=()):
 
 
 def readers_of(flags, world_size):
-    """How many ranks read batches of their own."""
+    """How many ranks read batches of their own; ValueError: so many cannot share the work so."""
     together = (flags.tensor or 1) * (flags.shard or 1)
     if sum(flags.pipeline or [world_size]) != world_size or world_size % together:
         asked = {name: getattr(flags, name) for name in ("pipeline", "tensor", "shard")}
@@ -55,6 +55,9 @@ def micro_batches_of(flags):
 
     With M micro-batches, S stages stand idle for (S - 1) / (M + S - 1) of the time: two stages for
     a third with two micro-batches, and for a ninth with eight.
+
+    Raises:
+        ValueError: a batch cannot be cut into that many.
     """
     usual = (each * len(flags.pipeline) for each in (4, 3, 2, 1))
     for count in [flags.micro_batches] if flags.micro_batches else usual:

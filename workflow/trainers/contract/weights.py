@@ -103,7 +103,8 @@ class Watched:
     """A rank's weights from their start to their end.
 
     A proof keeps the start to say how far each weight has come: decay of a single bias hardly shows
-    in a loss, but many times over in the change of that bias.
+    in a loss, but many times over in the change of that bias. `read` gives name and array of each
+    weight, which may be transposed, as frameworks have it: that changes no length.
     """
 
     def __init__(self, log, read):

@@ -182,9 +182,10 @@ _SPEEDRUN = re.compile(
 )
 
 
-_PRODUCT = rb"(\d{1,9}(?: ?\* ?\d{1,9}){0,4})"
+# The whole expression: "8 * 64 // 2" is no product.
+_PRODUCT = rb"(\d{1,9}(?: ?\* ?\d{1,9}){0,4})[ \t]*(?:#|\r?$)"
 _PROGRAM = re.compile(rb"^class Hyperparameters\b(.*?)^args = Hyperparameters\(\)\s", re.S | re.M)
-_HYPERPARAMETER = re.compile(rb"^    (\w{1,40})(?: ?: ?int)? = " + _PRODUCT + rb"\s", re.M)
+_HYPERPARAMETER = re.compile(rb"^    (\w{1,40})(?: ?: ?int)? = " + _PRODUCT, re.M)
 _STAGES = re.compile(
     rb"^    (?:train_bs_schedule: tuple = \((?P<tuple>[\d\s*,]{1,400})\)"
     rb"|TrainingStage\([^\r\n]{0,100}?batch_size=(?P<stage>[\d *]{1,80}),)", re.M
@@ -193,7 +194,7 @@ _LOADER = re.compile(
     rb"^train_(?:loader = distributed_data_generator\(args\.train_files, |batch_size = )"
     rb"(?:(world_size \* )args\.((?:train_)?seq_len)|args\.((?:train_)?batch_size))[,\s]", re.M
 )  # fmt: skip
-_WORLD = re.compile(rb"^assert world_size == (\d{1,6})\s", re.M)
+_WORLD = re.compile(rb"^assert world_size == (\d{1,6})[ \t]*(?:[#,]|\r?$)", re.M)
 _ACCUMULATES = re.compile(
     rb"^train_accumulation_steps = args\.batch_size // .*"
     rb"(?:^assert train_accumulation_steps == 1\s| range\(1, ?train_accumulation_steps ?\+ ?1\):)",
@@ -203,7 +204,7 @@ _ACCUMULATES = re.compile(
 _SET_ELSEWHERE = b"argparse", b"setattr(args", b"train_loader.send("
 _SWEEP = re.compile(
     rb"^def distributed_data_generator\(filename_pattern: str, batch_size: int, seq_len=(\d{1,9})\):"
-    rb".*?^batch_size = " + _PRODUCT + rb"\s.*?^ *train_loader = distributed_data_generator\("
+    rb".*?^batch_size = " + _PRODUCT + rb".*?^ *train_loader = distributed_data_generator\("
     rb"\"[^\"\r\n]{1,200}\", batch_size\)\s.*? with world_size[= ](\d{1,6})\s", re.S | re.M
 )  # fmt: skip
 

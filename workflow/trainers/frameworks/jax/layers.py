@@ -63,9 +63,9 @@ def dropped(x, share, key, place):
         key: of this step's random numbers; None: nothing drops out.
         place: a number of its own for each place of a model where something drops out.
     """
-    if key is None or not share:
-        return x
     kept = 256 - round(256 * share)
+    if key is None or kept == 256:
+        return x
     drawn = jax.random.bits(jax.random.fold_in(key, place), x.shape, jnp.uint8)
     return jnp.where(drawn < kept, x / (kept / 256), jnp.zeros((), x.dtype))
 

@@ -44,7 +44,11 @@ class AdamW(mx.optimizer.Optimizer):
 
 
 class Trainer(hvd.DistributedTrainer):
-    """Updates weights by gradients that Horovod averages over the ranks."""
+    """Updates weights by gradients that Horovod averages over the ranks.
+
+    Where their norm together exceeds `clip` they are scaled down to it, which takes an optimizer
+    whose `rescale_grad` is an array. They are averaged in `groups`: 0 leaves the number to Horovod.
+    """
 
     def __init__(self, parameters, optimizer, *, clip, groups):
         super().__init__(parameters, optimizer, num_groups=groups)
