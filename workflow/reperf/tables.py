@@ -197,7 +197,8 @@ def read_summary(path: Path | str | TextIO) -> pd.DataFrame:
 
 def _read(path: Path | str | TextIO, columns: Mapping[str, type]) -> pd.DataFrame:
     try:
-        table = pd.read_csv(path, dtype=str, keep_default_na=False)
+        # The C engine takes a field that is missing for an empty one.
+        table = pd.read_csv(path, dtype=str, keep_default_na=False, engine="python")
     except OSError as error:
         raise ReperfError(
             f"{path}: {error.strerror}; run `make report`, or name a table that a report made"

@@ -188,7 +188,7 @@ def test_what_one_side_does_not_say_shares_a_line():
     differing |= {"package torch": (["2.13"], []), "package numpy": (["2.3"], [])}
     assert lines_of(differing) == [
         "differs: GPU: none -> NVIDIA H200",
-        "known of one side only: driver, packages",
+        "known on one side only: driver, packages",
     ]
 
 
