@@ -42,7 +42,7 @@ def read_report(files: Sequence[Path], devices: int | None = None) -> tuple[Repo
 
 
 def _on_another_node(report: Report, devices: int, name: str) -> Report:
-    """The same report for a node that is not here, of which only its GPUs are known."""
+    """The same report, planned for another node, whose number of GPUs is all that is known."""
     if report.cluster:
         raise ReperfError(
             f"{name}: cluster: says how many GPUs a node has; allowed: without --devices"

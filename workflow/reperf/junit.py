@@ -20,7 +20,7 @@ class Case(NamedTuple):
 
 
 def junit(name: str, cases: Iterable[Case], said: str) -> str:
-    """A suite of test cases, with its name, and with what is said about all of them."""
+    """JUnit XML of a suite of test cases; `said` is a summary of the whole suite."""
     suite = ET.Element("testsuite", name=printable(name))
     for case in cases:
         element = ET.SubElement(

@@ -118,7 +118,7 @@ def visible_gpus(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
 
 
 def visible_names(environment: Mapping[str, str]) -> tuple[str, ...] | None:
-    """The numbers or UUIDs in CUDA_VISIBLE_DEVICES, up to the first that is none, as CUDA reads it.
+    """The numbers or UUIDs in CUDA_VISIBLE_DEVICES, up to an empty one or -1, where CUDA stops.
 
     None if it is not set, so that all GPUs are visible.
     """

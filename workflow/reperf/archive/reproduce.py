@@ -123,7 +123,7 @@ def _unpack_locks_of_entries(archive: ZipFile, folder: Path) -> Iterator[tuple[s
         A lock as the archive's configuration names it, and its path below the folder.
     """
     names = archive.namelist()
-    # Not those of earlier tries, which lie deeper: they may have trained with another lock.
+    # Earlier tries may have trained with another lock. Their records lie in deeper folders.
     written = [name for name in names if PurePath(name).match(_RECORDS)]
     records = [RunRecord.parse(archive.read(name), name) for name in written]
     named = {record.run.lock_file: record.environment.lock_sha256 for record in records}

@@ -189,5 +189,9 @@ class Manifest(Model, extra="allow"):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Read a manifest; pydantic.ValidationError: the file is none."""
+        """Read a manifest.
+
+        Raises:
+            pydantic.ValidationError: the file is not a manifest.
+        """
         return cls.model_validate_json(Path(path).read_bytes())

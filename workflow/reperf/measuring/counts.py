@@ -88,9 +88,9 @@ def check_counts(counted: Mapping[str, float], samples: int) -> None:
 def check_seen(
     records: Sequence[Record], ends: tuple[int, int], samples: int, facts: Facts
 ) -> None:
-    """Refuse lines whose tokens, counted in few digits, are not those of the samples.
+    """Refuse lines whose count of tokens, which has few digits, contradicts their samples.
 
-    They may be off by SHARE of them and the rounding of both ends.
+    The count may be off by SHARE and by the rounding of both ends.
     """
     known = {one.iteration: dict(one.counts).get(SEEN) for one in records if one.iteration in ends}
     start, stop = (known.get(end) for end in ends)

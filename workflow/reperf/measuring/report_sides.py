@@ -289,7 +289,8 @@ def _sizes(result: RunResult) -> str:
 def seconds_to_first_step(side: Side, runs: pd.DataFrame) -> float | None:
     """Median seconds from a run's start to the end of its first step; None: no record says it.
 
-    The steps between the first and the first printed one count as long as those of the window.
+    A record holds the seconds until the first printed step. The steps before it, except the first,
+    are assumed to take as long as those of the window.
     """
     known = []
     for row in measured(runs).itertuples():

@@ -92,7 +92,7 @@ def conversion(settings: Pairs, _format_name: str, _workers: int) -> Conversion[
 class Lines:
     """The pairs of a folder: 16 bytes of each are held, and nothing of the text.
 
-    Files of which one has more lines than the other are refused.
+    Both files must have the same number of lines.
     """
 
     def __init__(self, folder: Path) -> None:

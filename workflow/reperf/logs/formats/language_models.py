@@ -272,9 +272,8 @@ MODDED_NANOGPT = Format(
 
 The clock stands still while it validates. Older versions set it back to 0 at the tenth step; some
 print validations alone, whose times are seconds. One that follows the line of its own step says nothing
-more. The log holds the program's own text. Where that gives the batch, or its tokens and the length of a
-sequence, as numbers that no argument can change, they are those of the run; a batch that changes with the
-step is refused. Since May 2025, most sequences are of different lengths: with `--unit tokens`, tokens are
+more. The log contains the program itself. The batch, in sequences or in tokens, is read from there if it
+is a number that no argument changes. A log whose batch changes with the step is refused. Since May 2025, most sequences are of different lengths: with `--unit tokens`, tokens are
 counted. OpenAI's parameter-golf prints its batch, in tokens, with the length of a sequence:
 
     world_size:8 grad_accum_steps:1
