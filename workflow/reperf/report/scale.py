@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import NamedTuple, Self
 
 STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0)
-MOST_TICKS = 4
+MOST_STEPS_WIDE = 2.5
+"""How many steps of its ticks an axis may be wide, so that labels fit into half a page."""
 
 
 class Scale(NamedTuple):
@@ -21,7 +22,7 @@ class Scale(NamedTuple):
         low, high = min(values), max(values)
         margin = 0.04 * max(high - low, 0.02)
         low, high = max(0.0, low - margin), high + margin
-        step = next((one for one in STEPS if (high - low) / one < MOST_TICKS), STEPS[-1])
+        step = next((one for one in STEPS if (high - low) / one < MOST_STEPS_WIDE), STEPS[-1])
         first = -int(-low / step // 1)
         ticks = (round(k * step, 6) for k in range(first, int(high / step) + 1))
         return cls(low, high, tuple(ticks))
