@@ -202,12 +202,8 @@ class Step:
     feed = None
     """Where its batches come from: a Feed, or an object with a Feed's waited and counted."""
 
-    def sizes(self):
-        """Name -> number of elements of each weight that this rank holds, or of its share of it."""
-        raise NotImplementedError
-
     def weights(self):
-        """Name and array of each, as it is. It waits."""
+        """Name and array of each weight that this rank holds, or of its share of it. It waits."""
         raise NotImplementedError
 
     def without_dropout(self):

@@ -154,7 +154,8 @@ def train(backend, work, log):
         raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
     watched = Watched(log, step.weights)
     versions = backend.versions()
-    parts = dict(backend.gather([step.part, sum(step.sizes().values())]))
+    own = sum(weight.size for _, weight in step.weights())
+    parts = dict(backend.gather([step.part, own]))
     log.configured(
         parameters=sum(parts.values()),
         framework=" ".join(next(iter(versions.items()))),

@@ -244,9 +244,6 @@ class DataParallel(backend.Step):
         mean = jax.tree.map(lambda one: lax.pmean(one, RANKS) / self._scale, gradients)
         return split(mean)
 
-    def sizes(self):
-        return {name: weight.size for name, weight in self._weights.items()}
-
     def weights(self):
         for name, weight in self._weights.items():
             yield name, np.asarray(weight.addressable_data(0))

@@ -69,24 +69,17 @@ class Spread(backend.Step):
         weights, moments = self._update(weights, moments, gradients, iteration)
         return weights, moments, loss
 
-    def _owned(self):
-        """Weights whose parts are this rank's to count: of norms, that all have, one rank's."""
-        first = self._grid.counts and self._grid.shard_rank == 0
-        for name, weight in self._weights.items():
-            if first or self._how[name].spec != ALL:
-                yield name, weight
-
     def finish(self):
         norms = (one for n, one in self._weights.items() if self._how[n].spec == ALL)
         own = digest(np.asarray(one.addressable_data(0)) for one in norms)
         self._grid.check_alike(self._made.gather(own))
 
-    def sizes(self):
-        return {name: one.addressable_data(0).size for name, one in self._owned()}
-
     def weights(self):
-        for name, one in self._owned():
-            yield name, np.asarray(one.addressable_data(0))
+        """Those whose parts are this rank's to count: of norms, that all have, one rank's."""
+        first = self._grid.counts and self._grid.shard_rank == 0
+        for name, weight in self._weights.items():
+            if first or self._how[name].spec != ALL:
+                yield name, np.asarray(weight.addressable_data(0))
 
     def begin(self):
         given = self._weights, self._moments, np.int32(1), self.feed.peek()

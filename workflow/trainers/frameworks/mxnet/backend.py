@@ -128,9 +128,6 @@ class DataParallel(backend.Step):
         self._trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
         self._backward = make_backward(self._trainer, scale, device, dynamic=dynamic)
 
-    def sizes(self):
-        return {name: weight.data().size for name, weight in self._named.items()}
-
     def weights(self):
         for name, weight in self._named.items():
             yield name, weight.data().asnumpy()

@@ -103,9 +103,6 @@ class DataParallel(backend.Step):
         self._judge = Losses(work.precision, model, batches)
         self._iterate = Training(work, model, batches, make_optimizer(work, self._named))
 
-    def sizes(self):
-        return {name: weight.numel() for name, weight in self._named.items()}
-
     def weights(self):
         for name, weight in self._named.items():
             yield name, weight.to_local().numpy()  # this rank's own copy

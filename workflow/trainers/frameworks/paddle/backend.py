@@ -126,9 +126,6 @@ class DataParallel(backend.Step):
             weight.set_value(value.T if id(weight) in turned else value)
         self._optimizer = make_optimizer(work, self._named, self._scale)
 
-    def sizes(self):
-        return {name: weight.size for name, weight in self._named.items()}
-
     def weights(self):
         for name, weight in self._named.items():
             yield name, weight.numpy()

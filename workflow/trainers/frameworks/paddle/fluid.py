@@ -78,14 +78,10 @@ class Pushed(backend.Step):
         self.feed = backend.Feed(made, work)
         self._taken = work.part("taken", tuple)
         self._inputs, self._loss, parameters = transpiled(work)
-        self._sizes = {one.name: int(np.prod(one.shape)) for one in parameters}
         if work.flags.together:
             fleet.init_worker()  # what the next line sends goes by way of it
         self._run(fleet.startup_program)
-        self._weights = {name: _Pulled(name, work.shapes[name]) for name in work.shapes}
-
-    def sizes(self):
-        return self._sizes
+        self._weights = {one.name: _Pulled(one.name, one.shape) for one in parameters}
 
     def weights(self):
         for name, pulled in self._weights.items():

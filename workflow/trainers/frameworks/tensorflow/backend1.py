@@ -162,9 +162,6 @@ class DataParallel(backend.Step):
             waited = tf.Variable(0.0, trainable=False, dtype=tf.float64)
         return batch, waited.assign_add(seconds), start
 
-    def sizes(self):
-        return {name: weight.shape.num_elements() for name, weight in self._weights.items()}
-
     def weights(self):
         return self._session.run(self._weights).items()
 

@@ -144,9 +144,6 @@ class DataParallel(backend.Step):
 
         return iter(self._strategy.distribute_datasets_from_function(dataset_of)).get_next
 
-    def sizes(self):
-        return {name: weight.shape.num_elements() for name, weight in self._weights.items()}
-
     def weights(self):
         for name, weight in self._weights.items():
             yield name, weight.numpy()

@@ -128,13 +128,6 @@ class Shared(Layers):
         for name, cut in self._cuts.items():
             yield from np.split(self._work.start(name), np.cumsum(cut)[:-1])
 
-    def sizes(self):
-        """Name -> number of elements of each weight, as the variables have them."""
-        return {
-            name: sum(one.shape.num_elements() for one in parts)
-            for name, parts in self._parts.items()
-        }
-
     def arrays(self, read):
         """Name and array of each weight, given what reads variables."""
         for name, parts in self._parts.items():
@@ -200,9 +193,6 @@ class Session(backend.Step):
         with tf.control_dependencies([self._layers.update(gradients)]):
             return batch, tf.identity(loss), given
 
-    def sizes(self):
-        return self._layers.sizes()
-
     def weights(self):
         return self._layers.arrays(self._session.run)
 
@@ -248,9 +238,6 @@ class Coordinator(backend.Step):
         with tf.control_dependencies([self._layers.update(tape.gradient(loss, variables))]):
             return tf.identity(loss)
 
-    def sizes(self):
-        return self._layers.sizes()
-
     def weights(self):
         return self._layers.arrays(lambda parts: [one.numpy() for one in parts])
 
@@ -292,9 +279,6 @@ class Worker(backend.Step):
         self._made = made
         self._server = _server("worker", made.place.rank, work.flags.threads)
         made.gather("workers are there")
-
-    def sizes(self):
-        return {}
 
     def weights(self):
         return ()

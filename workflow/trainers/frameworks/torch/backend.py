@@ -131,9 +131,6 @@ class Backend(backend.Backend):
 class Step(backend.Step):
     """What all ways to train have in common; `_named` are this rank's weights, by their names."""
 
-    def sizes(self):
-        return {name: self.held(weight).numel() for name, weight in self._named.items()}
-
     def weights(self):
         for name, weight in self._named.items():
             yield name, self.held(weight.detach()).cpu().numpy()

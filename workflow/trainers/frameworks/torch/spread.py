@@ -104,18 +104,11 @@ class Spread(DataParallel):
         own = digest(one.cpu().numpy() for one in alike)
         self._grid.check_alike(self._made.gather(own))
 
-    def sizes(self):
-        return {name: self.held(one).numel() for name, one in self._counted()}
-
     def weights(self):
-        for name, one in self._counted():
-            yield name, self.held(one.detach()).cpu().numpy()
-
-    def _counted(self):
-        """Weights whose parts are this rank's to count: of what all have alike, one does."""
+        """Those whose parts are this rank's to count: of what all have alike, one does."""
         for name, one in self._named.items():
             if self._counts or _is_divided(one):
-                yield name, one
+                yield name, self.held(one.detach()).cpu().numpy()
 
     @staticmethod
     def held(weight):

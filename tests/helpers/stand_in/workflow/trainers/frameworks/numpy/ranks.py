@@ -64,9 +64,6 @@ class Descent(backend.Step):
         self._moments = {name: np.zeros_like(one) for name, one in self._weights.items()}
         self.feed = backend.Feed(made, work)
 
-    def sizes(self):
-        return {name: weight.size for name, weight in self._weights.items()}
-
     def weights(self):
         return self._weights.items()
 
