@@ -20,10 +20,9 @@ try:
 except ImportError:  # Python 3.7
     distributions = None
 
+from trainers.builds import FRAMEWORKS
 from trainers.contract.build import Build, folder_of, said_by
 from trainers.contract.compilers import COMPILERS, compiler_for
-
-FRAMEWORKS = ("jax", "mxnet", "oneflow", "paddle", "tensorflow", "torch")
 
 
 def inside(framework):
@@ -64,9 +63,8 @@ def _framework(name, packages):
     folder = folder_of(name)
     if folder is None:
         return {"framework": None, "import_trouble": trouble}
-    build = Build((name.replace("_", "-"),))
-    if name in FRAMEWORKS:
-        build = import_module("trainers.frameworks.{}.build".format(name)).build_of(folder)
+    known = FRAMEWORKS.get(name)
+    build = known(folder) if known else Build((name.replace("_", "-"),))
     installed = (packages[one] for one in build.distributions if one in packages)
     return {
         "framework": version or next(installed, None),

@@ -9,10 +9,12 @@ has no such packages, is left as it is.
 
 import argparse
 import os
-from importlib import import_module
 
+from trainers.builds import FRAMEWORKS
 from trainers.contract.build import folder_of, found
-from trainers.inside import FRAMEWORKS
+
+LOOKS_IN = {"mxnet": ".", "paddle": "libs"}
+"""Where, in its own folder, a framework's loader looks for libcudnn.so, libnccl.so and so on."""
 
 
 def link(folder, beside):
@@ -38,8 +40,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("framework", choices=FRAMEWORKS)
     name = parser.parse_args().framework
-    build = import_module("trainers.frameworks.{}.build".format(name))
-    folder, beside = folder_of(name), getattr(build, "LOOKS_IN", None)
+    folder, beside = folder_of(name), LOOKS_IN.get(name)
     names = link(folder, beside) if folder and beside else []
     print("linked {} of CUDA's libraries".format(len(names)))
 
