@@ -5,8 +5,7 @@ import itertools
 import tensorflow as tf
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.tensorflow.attention import attended, heads_of
-from trainers.frameworks.tensorflow.layers import cross_entropies
+from trainers.frameworks.tensorflow.layers import attended, cross_entropies, heads_of
 from trainers.recipes import bert
 
 

@@ -7,6 +7,8 @@ TensorFlow transposes them if that is faster.
 import numpy as np
 import tensorflow as tf
 
+from trainers.inputs import images
+
 
 class Layers:
     """Layers that compute in the type of their input, with float32 weights.
@@ -70,6 +72,29 @@ class Layers:
         return x * (tf.cast(kept, x.dtype) / (1 - rate))
 
 
+def normalized(pixels, dtype):
+    """uint8 images [N, H, W, 3], normalised in float32 and converted to another type."""
+    return tf.cast((tf.cast(pixels, tf.float32) - images.MEAN) / images.STD, dtype)
+
+
+def heads_of(rows, length, parts, heads):
+    """What a fused linear layer gave, [N S, parts H], as `parts` of [N, heads, S, H / heads]."""
+    size = int(rows.shape[-1]) // (parts * heads)
+    fused = tf.reshape(rows, [-1, length, parts, heads, size])
+    return tf.unstack(tf.transpose(fused, [2, 0, 3, 1, 4]), parts)
+
+
+def attended(query, key, value, mask, dropout):
+    """Features [N S, H] of what each query attends to, from [N, heads, S, H / heads].
+
+    The mask is added to the scores; `dropout` takes and returns the weights of attention.
+    """
+    heads, size = (int(extent) for extent in (query.shape[1], query.shape[3]))
+    scores = tf.matmul(query * size**-0.5, key, transpose_b=True) + mask
+    found = tf.matmul(dropout(tf.nn.softmax(scores)), value)
+    return tf.reshape(tf.transpose(found, [0, 2, 1, 3]), [-1, heads * size])
+
+
 def cross_entropies(logits, labels):
     """Of each row of logits, in float32."""
     return tf.nn.sparse_softmax_cross_entropy_with_logits(
@@ -77,9 +102,9 @@ def cross_entropies(logits, labels):
     )
 
 
-def padded(images, pixels):
+def padded(x, pixels):
     """Images [N, H, W, C] with zeros around them."""
-    return tf.pad(images, [[0, 0], [pixels, pixels], [pixels, pixels], [0, 0]])
+    return tf.pad(x, [[0, 0], [pixels, pixels], [pixels, pixels], [0, 0]])
 
 
 def own_variable(start):

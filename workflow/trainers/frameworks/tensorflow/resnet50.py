@@ -3,8 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from trainers.frameworks.tensorflow.images import normalized
-from trainers.frameworks.tensorflow.layers import own_variable, padded
+from trainers.frameworks.tensorflow.layers import normalized, own_variable, padded
 from trainers.recipes import resnet50
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.tensorflow.images import normalized
+from trainers.frameworks.tensorflow.layers import cross_entropies, normalized
 from trainers.recipes import vgg16
 
 
@@ -29,7 +29,5 @@ class VGG16:
         for number in (1, 2):
             x = tf.nn.relu(layers.linear(x, f"fc{number}"))
             x = layers.dropout(x, self.dropout, number)
-        logits = tf.cast(layers.linear(x, "fc3"), tf.float32)
-        return tf.reduce_mean(
-            tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-        )
+        logits = layers.linear(x, "fc3")
+        return tf.reduce_mean(cross_entropies(logits, labels))

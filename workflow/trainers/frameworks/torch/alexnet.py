@@ -6,8 +6,7 @@ import numpy as np
 from torch import nn
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.torch.images import Normalize
-from trainers.frameworks.torch.layers import Layered
+from trainers.frameworks.torch.layers import Layered, Normalize
 from trainers.recipes import alexnet, plain
 
 

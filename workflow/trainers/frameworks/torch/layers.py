@@ -1,13 +1,30 @@
-"""Models that are one layer after another, which can be cut between any two of them."""
+"""What models of images have in common in PyTorch."""
 
+import torch
 from torch import nn
+
+from trainers.inputs import images
+
+
+class Normalize(nn.Module):
+    """Takes uint8 images [N, H, W, 3], returns normalised ones [N, 3, H, W], channels last."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.tensor(images.MEAN).view(3, 1, 1), persistent=False)
+        self.register_buffer("std", torch.tensor(images.STD).view(3, 1, 1), persistent=False)
+
+    def forward(self, pixels):
+        # [N, H, W, 3] viewed as [N, 3, H, W] is already in channels-last order in memory.
+        return (pixels.permute(0, 3, 1, 2) - self.mean) / self.std
 
 
 class Layered(nn.Module):
-    """Takes a batch of samples and labels, returns their mean loss.
+    """One layer after another, which can be cut between any two of them.
 
-    A subclass has loss(outputs, labels), without weights, and layers(flags): for each layer what
-    the recipe's names of its weights begin with, "" if it has none, and what makes it.
+    It takes a batch of samples and labels, and returns their mean loss. A subclass has
+    loss(outputs, labels), without weights, and layers(flags): for each layer what the recipe's
+    names of its weights begin with, "" if it has none, and what makes it.
     """
 
     def __init__(self, flags):

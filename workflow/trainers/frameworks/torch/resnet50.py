@@ -5,8 +5,7 @@ from functools import partial
 from torch import nn
 
 from trainers.frameworks.torch import compiled
-from trainers.frameworks.torch.images import Normalize
-from trainers.frameworks.torch.layers import Layered
+from trainers.frameworks.torch.layers import Layered, Normalize
 from trainers.recipes import resnet50
 
 
