@@ -51,7 +51,7 @@ class Encoder(nn.Layer):
 
     def __init__(self, shape, dropout):
         super().__init__()
-        self.attention = SelfAttention(shape, dropout)
+        self.attention = Attended(shape, dropout)
         self.ffn = FeedForward(shape, dropout)
 
     def forward(self, x, mask):
@@ -63,41 +63,32 @@ class Decoder(nn.Layer):
 
     def __init__(self, shape, dropout):
         super().__init__()
-        self.attention = SelfAttention(shape, dropout)
-        self.cross = CrossAttention(shape, dropout)
+        self.attention = Attended(shape, dropout)
+        self.cross = Attended(shape, dropout, parts=(1, 2))
         self.ffn = FeedForward(shape, dropout)
 
     def forward(self, x, later, memory, mask):
-        return self.ffn(self.cross(self.attention(x, later), memory, mask))
+        return self.ffn(self.cross(self.attention(x, later), mask, memory))
 
 
-class SelfAttention(nn.Layer):
-    def __init__(self, shape, dropout):
+class Attended(nn.Layer):
+    """Attention to itself, or to a memory: `parts` of queries, keys, values are of one layer."""
+
+    def __init__(self, shape, dropout, parts=(3,)):
         super().__init__()
         hidden, self.heads = shape["hidden"], shape["heads"]
         self.norm = _norm(shape)
-        self.qkv = nn.Linear(hidden, 3 * hidden)
+        self.fused = nn.LayerList([nn.Linear(hidden, part * hidden) for part in parts])
         self.out = nn.Linear(hidden, hidden)
         self.dropout = nn.Dropout(dropout)
 
-    def forward(self, x, mask):
-        query, key, value = heads_of(self.qkv(self.norm(x)), 3, self.heads)
-        return x + self.dropout(self.out(attended(query, key, value, mask, self.dropout)))
-
-
-class CrossAttention(nn.Layer):
-    def __init__(self, shape, dropout):
-        super().__init__()
-        hidden, self.heads = shape["hidden"], shape["heads"]
-        self.norm = _norm(shape)
-        self.query = nn.Linear(hidden, hidden)
-        self.kv = nn.Linear(hidden, 2 * hidden)
-        self.out = nn.Linear(hidden, hidden)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x, memory, mask):
-        (query,) = heads_of(self.query(self.norm(x)), 1, self.heads)
-        key, value = heads_of(self.kv(memory), 2, self.heads)
+    def forward(self, x, mask, memory=None):
+        first = self.fused[0](self.norm(x))
+        if memory is None:
+            query, key, value = heads_of(first, 3, self.heads)
+        else:
+            (query,) = heads_of(first, 1, self.heads)
+            key, value = heads_of(self.fused[1](memory), 2, self.heads)
         return x + self.dropout(self.out(attended(query, key, value, mask, self.dropout)))
 
 

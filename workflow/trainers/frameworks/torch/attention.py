@@ -1,4 +1,4 @@
-"""Attention of several heads, for PyTorch's Transformers."""
+"""What PyTorch's Transformers are made of: attention of several heads, and linear layers."""
 
 from torch import nn
 from torch.nn import functional
@@ -45,3 +45,32 @@ def heads_of(x, parts, heads):
 def joined(attended):
     """Heads' features [N, heads, S, H / heads] as [N, S, H]."""
     return attended.transpose(1, 2).flatten(2)
+
+
+class Attended(nn.Module):
+    """Attention behind a layer norm and beside a shortcut; it takes what Attention does."""
+
+    def __init__(self, shape, epsilon, dropout=0.0, parts=(3,)):
+        super().__init__()
+        self.norm = nn.LayerNorm(shape["hidden"], eps=epsilon)
+        self.attention = Attention(shape, dropout, parts)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x, *memory, mask=None):
+        return x + self.dropout(self.attention(self.norm(x), *memory, mask=mask))
+
+
+class FeedForward(nn.Module):
+    """Two linear layers, with `between` in between, behind a layer norm and beside a shortcut."""
+
+    def __init__(self, shape, wide, epsilon, between, dropout=0.0):
+        super().__init__()
+        hidden = shape["hidden"]
+        self.norm = nn.LayerNorm(hidden, eps=epsilon)
+        self.inner, self.between = nn.Linear(hidden, wide), between
+        self.out = nn.Linear(wide, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x):
+        inside = self.dropout(self.between(self.inner(self.norm(x))))
+        return x + self.dropout(self.out(inside))

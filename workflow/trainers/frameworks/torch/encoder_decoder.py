@@ -5,7 +5,7 @@ from torch import nn
 from torch.nn import functional
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.torch.attention import Attention
+from trainers.frameworks.torch.attention import Attended, FeedForward
 from trainers.inputs.pairs import pair_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import transformer
 
@@ -18,9 +18,9 @@ class EncoderDecoder(nn.Module):
         shape, dropout = flags.shape, dropout_of(transformer, flags)
         self.word = nn.Embedding(shape["vocabulary"], shape["hidden"])
         self.encoder = nn.ModuleList([Encoder(shape, dropout) for _ in range(shape["layers"])])
-        self.encoder_norm = _norm(shape)
+        self.encoder_norm = nn.LayerNorm(shape["hidden"], eps=transformer.NORM_EPSILON)
         self.decoder = nn.ModuleList([Decoder(shape, dropout) for _ in range(shape["layers"])])
-        self.decoder_norm = _norm(shape)
+        self.decoder_norm = nn.LayerNorm(shape["hidden"], eps=transformer.NORM_EPSILON)
         self.dropout = nn.Dropout(dropout)
         positions = torch.from_numpy(transformer.positions(shape))
         self.register_buffer("positions", positions, persistent=False)
@@ -49,12 +49,13 @@ class EncoderDecoder(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Attention, then two linear layers, each behind a layer norm and beside a shortcut."""
+    """Attention, then two linear layers."""
 
     def __init__(self, shape, dropout):
         super().__init__()
-        self.attention = Attended(shape, dropout)
-        self.ffn = FeedForward(shape, dropout)
+        wide, epsilon = shape["intermediate"], transformer.NORM_EPSILON
+        self.attention = Attended(shape, epsilon, dropout)
+        self.ffn = FeedForward(shape, wide, epsilon, functional.relu, dropout)
 
     def forward(self, x, mask):
         return self.ffn(self.attention(x, mask=mask))
@@ -65,39 +66,10 @@ class Decoder(nn.Module):
 
     def __init__(self, shape, dropout):
         super().__init__()
-        self.attention = Attended(shape, dropout)
-        self.cross = Attended(shape, dropout, parts=(1, 2))
-        self.ffn = FeedForward(shape, dropout)
+        wide, epsilon = shape["intermediate"], transformer.NORM_EPSILON
+        self.attention = Attended(shape, epsilon, dropout)
+        self.cross = Attended(shape, epsilon, dropout, parts=(1, 2))
+        self.ffn = FeedForward(shape, wide, epsilon, functional.relu, dropout)
 
     def forward(self, x, memory, mask):
         return self.ffn(self.cross(self.attention(x), memory, mask=mask))
-
-
-class Attended(nn.Module):
-    """Attention behind a layer norm and beside a shortcut; it takes what Attention does."""
-
-    def __init__(self, shape, dropout, parts=(3,)):
-        super().__init__()
-        self.norm = _norm(shape)
-        self.attention = Attention(shape, dropout, parts)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x, *memory, mask=None):
-        return x + self.dropout(self.attention(self.norm(x), *memory, mask=mask))
-
-
-class FeedForward(nn.Module):
-    def __init__(self, shape, dropout):
-        super().__init__()
-        self.norm = _norm(shape)
-        self.inner = nn.Linear(shape["hidden"], shape["intermediate"])
-        self.out = nn.Linear(shape["intermediate"], shape["hidden"])
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, x):
-        inside = self.dropout(functional.relu(self.inner(self.norm(x))))
-        return x + self.dropout(self.out(inside))
-
-
-def _norm(shape):
-    return nn.LayerNorm(shape["hidden"], eps=transformer.NORM_EPSILON)

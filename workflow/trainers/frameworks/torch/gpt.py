@@ -1,12 +1,13 @@
 """GPT-2 for PyTorch; trainers/recipes/gpt2.py says what it is."""
 
 import math
+from functools import partial
 
 import torch
 from torch import nn
 from torch.nn import functional
 
-from trainers.frameworks.torch.attention import Attention
+from trainers.frameworks.torch.attention import Attended, FeedForward
 from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import gpt2
 
@@ -19,11 +20,15 @@ class Gpt(nn.Module):
 
     def __init__(self, flags):
         super().__init__()
-        shape = flags.shape
-        self.token = nn.Embedding(shape["vocabulary"], shape["hidden"])
-        self.position = nn.Embedding(shape["context"], shape["hidden"])
-        self.layers = nn.ModuleList([Layer(shape) for _ in range(shape["layers"])])
-        self.norm = _norm(shape)
+        shape, hidden, epsilon = flags.shape, flags.shape["hidden"], gpt2.NORM_EPSILON
+        ffn = gpt2.WIDER * hidden, epsilon, partial(functional.gelu, approximate="tanh")
+        self.token = nn.Embedding(shape["vocabulary"], hidden)
+        self.position = nn.Embedding(shape["context"], hidden)
+        self.layers = nn.ModuleList(
+            nn.Sequential(Attended(shape, epsilon), FeedForward(shape, *ffn))
+            for _ in range(shape["layers"])
+        )
+        self.norm = nn.LayerNorm(hidden, eps=epsilon)
 
     def forward(self, tokens, following):
         x = self.token(tokens) + self.position.weight
@@ -31,24 +36,6 @@ class Gpt(nn.Module):
             x = layer(x)
         logits = products(self.norm(x), self.token.weight)
         return functional.cross_entropy(logits.flatten(0, 1), following.flatten())
-
-
-class Layer(nn.Module):
-    """Attention, then two linear layers, each behind a layer norm and beside a shortcut."""
-
-    def __init__(self, shape):
-        super().__init__()
-        hidden, wide = shape["hidden"], gpt2.WIDER * shape["hidden"]
-        self.attention_norm = _norm(shape)
-        self.attention = Attention(shape)
-        self.ffn_norm = _norm(shape)
-        self.ffn_in = nn.Linear(hidden, wide)
-        self.ffn_out = nn.Linear(wide, hidden)
-
-    def forward(self, x):
-        x = x + self.attention(self.attention_norm(x))
-        inside = functional.gelu(self.ffn_in(self.ffn_norm(x)), approximate="tanh")
-        return x + self.ffn_out(inside)
 
 
 def products(x, weight):
@@ -64,7 +51,3 @@ def products(x, weight):
     bias = torch.zeros(rows + more, device=x.device)
     bias[rows:] = -math.inf
     return functional.linear(x, functional.pad(weight, (0, 0, 0, more)), bias)
-
-
-def _norm(shape):
-    return nn.LayerNorm(shape["hidden"], eps=gpt2.NORM_EPSILON)
