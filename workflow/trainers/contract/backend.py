@@ -9,6 +9,7 @@ What may not wait for the device: Step.__call__, Backend.placed's iterator, a ma
 
 import itertools
 import json
+import math
 import os
 import time
 from typing import NamedTuple
@@ -45,7 +46,15 @@ def no_gpu(what, system):
 class Backend:
     """A framework on this process's device.
 
-    The driver makes it first: the device is ready then, and the ranks are connected.
+    The driver makes it first: the device is ready then, and the ranks are connected. Trials, counts
+    and messages are made of numbers, of which a framework may wait; each one brings
+
+    - numbers(array): a numpy array, float32 or int64, on the device, once it is there;
+    - convolve(images, filters): of such numbers, [n, in, height, width] with [out, in, h, w], unpadded;
+    - versions(): name -> version: the framework's, such as "torch", then those of its libraries;
+    - gpu_memory(): the most bytes of the GPU so far; gpu_memory_is says of what;
+    - put(batch): a batch on the device: of numpy's arrays, or what the framework's readers give;
+    - step(work): the Step of data-parallel training; a system may bring another.
     """
 
     computes = {}
@@ -57,20 +66,25 @@ class Backend:
     device_name = "cpu"
     gpu_memory_is = "allocated"
     """What peak_memory tells of a GPU: what is "allocated" by the framework, or all "in use"."""
+    reader_device = None
+    """What a function that reads data is given as its device."""
 
     def __init__(self, flags, place):
         self.flags, self.place = flags, place
         self.meeting = Meeting.of(place)
         """Where ranks meet that no collective joins; None: they have one."""
 
-    # Of numbers: trials, counts and messages are made of these. They may wait.
-    def numbers(self, array):
-        """A numpy array, float32 or int64, on the device, once it is there."""
-        raise NotImplementedError
-
     def array(self, numbers):
-        """Such numbers as a numpy array."""
-        raise NotImplementedError
+        """Numbers as a numpy array."""
+        return numbers.numpy()
+
+    def multiply(self, left, right):
+        """Numbers, [n, m], times [m, k], which may be cast. It need not wait."""
+        return left @ right
+
+    def cast(self, numbers, dtype):
+        """Numbers in another data type: float32, float16, bfloat16 or float8."""
+        return numbers.astype(dtype)
 
     def all_reduce(self, numbers):
         """Their sums over all ranks, once those are there. `numbers` may be overwritten.
@@ -83,23 +97,6 @@ class Backend:
         every = self.meeting.gather(array.tolist())
         return self.numbers(np.sum(every, axis=0, dtype=array.dtype))
 
-    def convolve(self, images, filters):
-        """Such numbers, [n, in, height, width], convolved with [out, in, h, w], unpadded."""
-        raise NotImplementedError
-
-    def multiply(self, left, right):
-        """Such numbers, [n, m], times [m, k], which may be cast. It need not wait."""
-        raise NotImplementedError
-
-    def cast(self, numbers, dtype):
-        """Such numbers in another data type: float32, float16 or bfloat16."""
-        raise NotImplementedError
-
-    # Of the process.
-    def versions(self):
-        """Name -> version: the framework's, such as "torch", then those of its libraries."""
-        raise NotImplementedError
-
     @property
     def peak_memory_is(self):
         """What peak_memory tells: on a CPU it is "resident" memory, or "address space"."""
@@ -110,10 +107,6 @@ class Backend:
     def peak_memory(self):
         """Bytes of the device."""
         return self.gpu_memory() if self.flags.device == "cuda" else process.peak_memory()
-
-    def gpu_memory(self):
-        """The most bytes of the GPU so far; gpu_memory_is says of what."""
-        raise NotImplementedError
 
     def settled(self):
         """The first iterations are over: what they alone asked for counts no more."""
@@ -143,23 +136,10 @@ class Backend:
         if parting:
             parting.gather("left")
 
-    # Of training.
-    reader_device = None
-    """What a function that reads data is given as its device."""
-
-    def put(self, batch):
-        """A batch on the device: of numpy's arrays, or what the framework's readers give."""
-        raise NotImplementedError
-
     def placed(self, batches):
         """An iterator of batches as one of batches on the device; it may put the next one ahead."""
         return map(self.put, batches)
 
-    def step(self, work):
-        """The Step of data-parallel training; a system may bring another."""
-        raise NotImplementedError
-
-    # The same for all.
     def total(self, counts):
         """The sums of all ranks' counts, by their units; its own, if each keeps its own time."""
         if self.place.world_size == 1 or not counts or self.flags.together:
@@ -187,10 +167,27 @@ class Backend:
         return self.array(self.all_reduce(self.numbers(array)))
 
 
+def idle_since(has_finished):
+    """The answer of a mark that only knows whether the device has finished now.
+
+    It may then have been idle for as long as anybody waited.
+    """
+    return lambda: -math.inf if has_finished() else math.inf
+
+
 class Step:
     """One iteration of training: of the whole model, of a stage or of a shard.
 
-    Made ready to train: weights at their start, optimizer, batches.
+    Made ready to train: weights at their start, optimizer, batches. Each has
+
+    - weights(): name and array of each weight that this rank holds, or of its share of it; it waits;
+    - without_dropout(): the loss of the batch on which the first iteration will train, nothing
+      dropped out;
+    - a call, with whether the loss is `wanted`: it trains one iteration, waiting for nothing but
+      batches, and returns what fetch takes. Of several batches the gradients of all, and their
+      losses, are averaged: as of one batch, as large as all, in which each counts alike;
+    - fetch(loss): this rank's loss, after the device has done all that it was given; None: it has
+      none.
     """
 
     accumulates = False
@@ -201,38 +198,23 @@ class Step:
     """Where the optimizer comes from, for the record."""
     feed = None
     """Where its batches come from: a Feed, or an object with a Feed's waited and counted."""
-
-    def weights(self):
-        """Name and array of each weight that this rank holds, or of its share of it. It waits."""
-        raise NotImplementedError
-
-    def without_dropout(self):
-        """The loss of the batch on which the first iteration will train, nothing dropped out."""
-        raise NotImplementedError
+    pass_alone = None
+    """Computes a batch's gradients without waiting for other ranks, but for the device; None: ranks
+    wait for each other within a pass. It may spoil the model."""
 
     def begin(self):
         """Compile what iterations need, after the loss without dropout, before the first one."""
 
-    def __call__(self, wanted):
-        """Train one iteration, waiting for nothing but batches; returns what fetch takes.
-
-        Of several batches the gradients of all, and their losses, are averaged: as of one batch, as
-        large as all, in which each counts alike. If the loss will be fetched, it is `wanted`.
-        """
-        raise NotImplementedError
-
-    def fetch(self, loss):
-        """This rank's loss, after the device has done all that it was given; None: it has none."""
-        raise NotImplementedError
-
     def alone(self):
-        """Seconds that this rank takes for a batch's gradients without waiting for other ranks.
+        """Seconds that this rank takes for a batch's gradients by itself; None: unknown.
 
         All ranks of a run take equally long for an iteration: each waits for the slowest one. This,
-        measured after the last iteration, shows which rank that is. It may spoil the model.
-        None: unknown, because ranks wait for each other within a pass.
+        measured after the last iteration, shows which rank that is.
         """
-        return None
+        if self.pass_alone is None:
+            return None
+        batch = next(self.feed)
+        return seconds_alone(lambda: self.pass_alone(batch))
 
     def finish(self):
         """Train what is still under way after the last iteration, which no log shows."""

@@ -8,7 +8,6 @@ has such arrays, start_state() gives them as they begin.
 Weights have the recipe's sizes, but for convolutions, [height, width, in, out], as XLA wants them.
 """
 
-import math
 import os
 import pickle
 from functools import cached_property, partial
@@ -152,9 +151,6 @@ class Backend(backend.Backend):
     def _product(self):
         return self.mapped(lambda left, right: left @ right, OWN, OWN)
 
-    def cast(self, numbers, dtype):
-        return numbers.astype(dtype)
-
     def versions(self):
         return {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
 
@@ -164,8 +160,7 @@ class Backend(backend.Backend):
 
     def mark(self):
         newest = self._newest
-        # A device that has finished may have been idle for as long as anybody waited.
-        return lambda: -math.inf if newest is None or newest.is_ready() else math.inf
+        return backend.idle_since(lambda: newest is None or newest.is_ready())
 
     def queued(self, array):
         """The same array, remembered as the newest that the device will have made."""

@@ -67,9 +67,6 @@ class Backend(backend.Backend):
     def multiply(self, left, right):
         return mx.nd.dot(left, right)
 
-    def cast(self, numbers, dtype):
-        return numbers.astype(dtype)
-
     def versions(self):
         return {"mxnet": mx.__version__, "horovod": horovod.__version__}
 
@@ -152,14 +149,9 @@ class DataParallel(backend.Step):
             self._backward(loss)
         return loss
 
-    def alone(self):
-        batch = next(self.feed)
-
-        def once():
-            self._pass(batch)
-            mx.nd.waitall()
-
-        return backend.seconds_alone(once)
+    def pass_alone(self, batch):
+        self._pass(batch)
+        mx.nd.waitall()
 
     def fetch(self, loss):
         # The loss is ready before the gradients: fetching it would not wait for everything.

@@ -47,9 +47,6 @@ class Backend(backend.Backend):
         wait()
         return made
 
-    def array(self, numbers):
-        return numbers.numpy()
-
     def all_reduce(self, numbers):
         flow.comm.all_reduce(numbers)
         wait()
@@ -57,9 +54,6 @@ class Backend(backend.Backend):
 
     def convolve(self, images, filters):
         return nn.functional.conv2d(images, filters)
-
-    def multiply(self, left, right):
-        return flow.matmul(left, right)
 
     def cast(self, numbers, dtype):
         return numbers.to(getattr(flow, dtype))

@@ -5,8 +5,6 @@ returns its mean loss; its trained parameters have the order and the sizes of th
 weight_shapes, except that nn.Linear's are transposed.
 """
 
-import math
-
 import paddle
 import paddle.distributed as dist
 from paddle import nn
@@ -51,9 +49,6 @@ class Backend(backend.Backend):
     def numbers(self, array):
         return paddle.to_tensor(array)
 
-    def array(self, numbers):
-        return numbers.numpy()
-
     def all_reduce(self, numbers):
         dist.all_reduce(numbers)
         if self.flags.device == "cuda":
@@ -62,12 +57,6 @@ class Backend(backend.Backend):
 
     def convolve(self, images, filters):
         return nn.functional.conv2d(images, filters)
-
-    def multiply(self, left, right):
-        return paddle.matmul(left, right)
-
-    def cast(self, numbers, dtype):
-        return numbers.astype(dtype)
 
     def versions(self):
         found = {"paddlepaddle": paddle.__version__}
@@ -84,8 +73,7 @@ class Backend(backend.Backend):
             return None
         end = paddle.device.cuda.Event()
         end.record()
-        # A GPU that has finished may have been idle for as long as anybody waited.
-        return lambda: -math.inf if end.query() else math.inf
+        return backend.idle_since(end.query)
 
     def put(self, batch):
         return list(map(paddle.to_tensor, batch))
@@ -157,16 +145,11 @@ class DataParallel(backend.Step):
         self._scaler.scale(loss if self._scale == 1.0 else loss * self._scale).backward()
         return loss
 
-    def alone(self):
-        batch = next(self.feed)
-
-        def once():
-            with self._model.no_sync():
-                self._backward(batch)
-            if self._made.flags.device == "cuda":
-                paddle.device.cuda.synchronize()
-
-        return backend.seconds_alone(once)
+    def pass_alone(self, batch):
+        with self._model.no_sync():
+            self._backward(batch)
+        if self._made.flags.device == "cuda":
+            paddle.device.cuda.synchronize()
 
     def fetch(self, loss):
         return loss.item()

@@ -14,9 +14,6 @@ class Eager(backend.Backend):
         with tf.device(self.device):
             return tf.identity(array)
 
-    def array(self, numbers):
-        return numbers.numpy()
-
     def convolve(self, images, filters):
         with tf.device(self.device):
             images = tf.transpose(images, [0, 2, 3, 1])  # as CPUs have them

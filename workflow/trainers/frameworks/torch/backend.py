@@ -6,7 +6,6 @@ parameters have the order and the sizes of the recipe's weight_shapes. It may ha
 """
 
 import inspect
-import math
 from contextlib import nullcontext
 from functools import partial
 
@@ -111,8 +110,7 @@ class Backend(backend.Backend):
             return None
         end = torch.cuda.Event()
         end.record()
-        # A GPU that has finished may have been idle for as long as anybody waited.
-        return lambda: -math.inf if end.query() else math.inf
+        return backend.idle_since(end.query)
 
     def put(self, batch):
         return [tensor.to(self.device) for tensor in batch]
@@ -205,11 +203,7 @@ class DataParallel(Step):
         scaler.update()
         return losses[0] if self._accumulated == 1 else torch.stack(losses).mean()
 
-    def alone(self):
-        batch = next(self.feed)
-        return backend.seconds_alone(partial(self._pass_alone, batch))
-
-    def _pass_alone(self, batch):
+    def pass_alone(self, batch):
         with self._unaveraged():
             with self._mixed:
                 loss = self._model(*batch)

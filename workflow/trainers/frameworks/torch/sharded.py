@@ -25,6 +25,7 @@ class Sharded(DataParallel):
     """
 
     accumulates = False
+    pass_alone = None
 
     def spread(self, network, made):
         rank, _, world_size = made.place
@@ -55,10 +56,6 @@ class Sharded(DataParallel):
     def compiled(self):
         """The model, whose layers are compiled if there are shards."""
         return self._model if self.part != "all" else super().compiled()
-
-    def alone(self):
-        """None: ranks wait for each other's shares within a pass."""
-        return None
 
     @staticmethod
     def held(weight):

@@ -31,6 +31,7 @@ class Spread(DataParallel):
     """
 
     accumulates = False
+    pass_alone = None
 
     def __init__(self, made, work):
         self._made, self._grid = made, grid_of(work, made.place)
@@ -48,10 +49,6 @@ class Spread(DataParallel):
             self._to_the_end.enter_context(loss_parallel())
         super().__init__(made, work)
         self._mixed = nullcontext()  # 16-bit numbers are fully_shard's
-
-    def alone(self):
-        """None: ranks wait for each other's parts within a pass."""
-        return None
 
     def build(self, work, made):
         flags = work.flags
