@@ -1,7 +1,8 @@
-"""Start the ranks of one node, and end them together.
+"""Start the ranks of one node, and end them together: python -m trainers.launchers.ranks ...
 
-For frameworks that have no launcher, or only one that reaches other nodes by ssh: like torchrun,
-this is started once on every node. It needs only the standard library.
+For frameworks that have no launcher, such as JAX, or only one that reaches other nodes by ssh: like
+torchrun, this is started once on every node. It needs only the standard library. Each device is a
+process of its own, so that a rank that dies is known.
 """
 
 import argparse
@@ -19,10 +20,10 @@ _EXITING = 0x4
 def launch_flags(about):
     """A parser of the flags of a launcher whose ranks meet on the first node."""
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--nodes", required=True, type=int)
+    parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--node-rank", required=True, type=int)
     parser.add_argument("--devices-per-node", required=True, type=int)
-    parser.add_argument("--head", required=True, help="address of the first node")
+    parser.add_argument("--head", default="127.0.0.1", help="address of the first node")
     parser.add_argument("--port", required=True, type=int, help="there, where ranks meet")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the program and its flags")
     return parser
@@ -87,3 +88,10 @@ def said_of_end(who, code):
     """How a process of this node has ended, by its return code: reperf.training.train reads it."""
     how = signal.Signals(-code).name if code < 0 else f"status {code}"
     return f"{who} on {socket.gethostname()} ended with {how}"
+
+
+if __name__ == "__main__":
+    asked = launch_flags("Start one node's ranks, which meet at the first node.").parse_args()
+    size = asked.nodes * asked.devices_per_node
+    meeting = {"WORLD_SIZE": str(size), "HEAD": f"{asked.head}:{asked.port}"}
+    run_numbered_ranks(asked, meeting)

@@ -18,7 +18,13 @@ from trainers.launchers.ranks import launch_flags, run_numbered_ranks, said_of_e
 
 
 def main():
-    flags = _parse_flags()
+    parser = launch_flags(__doc__.splitlines()[0])
+    parser.add_argument("--role", required=True, choices=("trainer", "server"))
+    parser.add_argument("--servers", required=True, help="addresses of all, by commas, by nodes")
+    parser.add_argument("--trainers", default="", help="likewise, if trainers listen, too")
+    parser.add_argument("--threads", type=int, default=1, help="CPU threads of a trainer")
+    parser.add_argument("--server-threads", type=int, default=1, help="CPU threads of a server")
+    flags = parser.parse_args()
     trainers = flags.nodes * flags.devices_per_node
     everybody = {"SERVERS": flags.servers, "WORLD_SIZE": str(trainers), "TRAINERS": flags.trainers}
     each = len(flags.servers.split(",")) // flags.nodes
@@ -57,16 +63,6 @@ def _run_servers(flags, everybody, each):
 def _say(text):
     # One write per line, so that lines of several processes never mix.
     os.write(1, (text + "\n").encode())
-
-
-def _parse_flags():
-    parser = launch_flags(__doc__.splitlines()[0])
-    parser.add_argument("--role", required=True, choices=("trainer", "server"))
-    parser.add_argument("--servers", required=True, help="addresses of all, by commas, by nodes")
-    parser.add_argument("--trainers", default="", help="likewise, if trainers listen, too")
-    parser.add_argument("--threads", type=int, default=1, help="CPU threads of a trainer")
-    parser.add_argument("--server-threads", type=int, default=1, help="CPU threads of a server")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

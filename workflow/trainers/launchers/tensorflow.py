@@ -4,12 +4,11 @@ TensorFlow has no launcher: it learns from TF_CONFIG who takes part. Each device
 own, on one node as on many, so that what nodes add is the same program on more of them.
 """
 
-import argparse
 import json
 
 from trainers.contract import settings
 from trainers.contract.ports import claimed_ports
-from trainers.launchers.ranks import run_ranks
+from trainers.launchers.ranks import launch_flags, run_ranks
 
 SETTINGS = {
     "TF_CPP_MIN_LOG_LEVEL": "2",  # errors
@@ -22,7 +21,9 @@ SETTINGS = {
 
 def main():
     settings.variables(SETTINGS)
-    flags = parse_flags()
+    parser = launch_flags(__doc__.splitlines()[0])
+    parser.add_argument("--hosts", required=True, help="addresses of all nodes, by commas")
+    flags = parser.parse_args()
     hosts, local = flags.hosts.split(","), range(flags.devices_per_node)
     # Of one node all is known here; of several, each must know where the others' workers will be.
     alone = len(hosts) == 1
@@ -33,23 +34,10 @@ def main():
     for number in local:
         ranks.append({"LOCAL_RANK": str(number)})
         if len(workers) > 1:
-            ranks[-1]["TF_CONFIG"] = tf_config(workers, first + number)
+            task = {"type": "worker", "index": first + number}
+            config = {"cluster": {"worker": workers}, "task": task}
+            ranks[-1]["TF_CONFIG"] = json.dumps(config)
     run_ranks(flags.command, ranks, first)
-
-
-def tf_config(workers, index):
-    task = {"type": "worker", "index": index}
-    return json.dumps({"cluster": {"worker": workers}, "task": task})
-
-
-def parse_flags():
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--hosts", required=True, help="addresses of all nodes, by commas")
-    parser.add_argument("--node-rank", required=True, type=int)
-    parser.add_argument("--devices-per-node", required=True, type=int)
-    parser.add_argument("--port", required=True, type=int, help="of each node's first, if several")
-    parser.add_argument("command", nargs=argparse.REMAINDER, help="the trainer and its flags")
-    return parser.parse_args()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""JAX for trainers.contract.driver: one process per device, started by trainers.launchers.jax.
+"""JAX for trainers.contract.driver: one process per device, started by trainers.launchers.ranks.
 
 A model is made from the flags and the data type in which it computes. Called with weights and
 arrays that are this rank's own, such as batch norms' averages, both by name, a key of random

@@ -2,8 +2,7 @@
 
 import os
 
-from trainers.contract import settings
-from trainers.contract.aborts import abort_late
+from trainers.contract import process, settings
 from trainers.contract.backend import place_in
 
 PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
@@ -19,5 +18,5 @@ _MEMORY = {
 
 def prepare(flags):
     """Set what XLA reads on import."""
-    abort_late()
+    process.abort_late()
     settings.variables(_MEMORY)

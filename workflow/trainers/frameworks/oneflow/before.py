@@ -5,7 +5,6 @@ import socket
 import time
 
 from trainers.contract import process, settings
-from trainers.contract.aborts import abort_late
 from trainers.contract.backend import place_in
 from trainers.contract.precision import halves
 from trainers.launchers.oneflow import LOGS
@@ -15,7 +14,7 @@ PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 def prepare(flags):
     """Set what OneFlow reads from the environment, and wait until it can connect the ranks."""
-    abort_late()
+    process.abort_late()
     os.environ.setdefault("GLOG_log_dir", LOGS)
     if flags.device == "cuda" and halves(flags):
         # As a GPU's float16 units want it.

@@ -10,8 +10,7 @@ import paddle.distributed as dist
 from paddle import nn
 from paddle.distributed import fleet
 
-from trainers.contract import backend, settings
-from trainers.contract.aborts import abort_late
+from trainers.contract import backend, process, settings
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
 from trainers.frameworks.paddle.inputs import on_device
@@ -23,7 +22,7 @@ class Backend(backend.Backend):
     def __init__(self, flags, place):
         super().__init__(flags, place)
         paddle.disable_signal_handler()  # it gets in the way of others
-        abort_late()
+        process.abort_late()
         if flags.device == "cpu":
             paddle.set_device("cpu")
             paddle.base.core.set_num_threads(flags.threads)
