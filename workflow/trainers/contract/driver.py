@@ -156,17 +156,11 @@ def train(backend, work, log):
     versions = backend.versions()
     own = sum(weight.size for _, weight in step.weights())
     parts = dict(backend.gather([step.part, own]))
-    log.configured(
-        parameters=sum(parts.values()),
-        framework=" ".join(next(iter(versions.items()))),
-        versions={
-            "python": platform.python_version(),
-            **versions,
-            **({"optimizer": step.optimizer} if step.optimizer else {}),
-        },
-        devices=backend.gather(backend.device_name),
-        precision=work.precision,
-    )
+    framework = " ".join(next(iter(versions.items())))
+    versions = {"python": platform.python_version(), **versions}
+    versions.update({"optimizer": step.optimizer} if step.optimizer else {})
+    devices = backend.gather(backend.device_name)
+    log.configured(sum(parts.values()), framework, versions, devices, work.precision)
     if work.dropout:
         log.without_dropout(step.without_dropout())
     step.begin()
@@ -188,13 +182,12 @@ def train(backend, work, log):
     ends = backend.gather([step.part, watched.digest()])
     peaks, retries = backend.gather(backend.peak_memory()), backend.allocation_retries()
     changes = watched.changes(backend, step.part)
-    if retries is not None:
-        retries = backend.gather(retries)
+    more = {"allocation_retries": None if retries is None else backend.gather(retries)}
     if backend.place.world_size > 1 and not flags.together:
         # alone() comes last: it may spoil the model, takes a batch, and may take memory.
         waited = step.feed.waited()
         log.ranks(backend.gather([step.alone(), waited]))
-    log.finished(ends, peaks, changes, retries, backend.peak_memory_is)
+    log.finished(ends, peaks, changes, peak_memory_is=backend.peak_memory_is, **more)
     backend.part()
 
 

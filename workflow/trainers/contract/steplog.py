@@ -1,12 +1,9 @@
 """What every trainer says: its step log, and what it checks before saying so.
 
 The step log is in MLPerf's logging format: lines that start with `:::MLLOG` and hold one JSON
-object. Rank 0 writes it to standard output; the other ranks write a plain line where rank 0 writes
-a step, so that whoever watches knows which rank was last heard from. Ranks that keep their own time
-(`--together`) each write a whole step log of what they themselves have trained, and each of its
-lines names its rank.
-
-A process that trains on several devices holds a StepLog for each of them.
+object. Rank 0 writes it; the other ranks write a plain line where rank 0 writes a step, so that
+whoever watches knows which rank was last heard from. Ranks that keep their own time (`--together`)
+each write a whole step log of what they themselves have trained, whose lines name the rank.
 """
 
 import json
@@ -73,20 +70,19 @@ class StepLog:
         self._printed = printed_iterations(printed, flags.print_every)
         self._say_plainly(f"started on {socket.gethostname()}, process {os.getpid()}")
         self._event("init_start", None, "INTERVAL_START")
-        self._event("submission_benchmark", flags.workload)
-        self._event("global_batch_size", self.global_batch)
-        self._event("world_size", world_size)
-        self._event("seed", flags.seed)
-        self._event("configuration", vars(flags))
+        self._events(
+            submission_benchmark=flags.workload,
+            global_batch_size=self.global_batch,
+            world_size=world_size,
+            seed=flags.seed,
+            configuration=vars(flags),
+        )
 
     def configured(self, parameters, framework, versions, devices, precision):
         """Say what will train, before the first iteration, and refuse a wrong model."""
-        self._event("parameters", parameters)
-        self._event("framework", framework)
-        self._event("versions", versions)
-        self._event("settings", settings.MADE)
-        self._event("devices", devices)
-        self._event("precision", dict(precision._asdict(), weights="float32"))
+        types = dict(precision._asdict(), weights="float32")
+        self._events(parameters=parameters, framework=framework, versions=versions)
+        self._events(settings=settings.MADE, devices=devices, precision=types)
         if parameters != self._expected:
             raise Refused(
                 f"the model has {parameters} parameters, {self.flags.workload} has {self._expected}"
@@ -140,34 +136,21 @@ class StepLog:
 
     def ranks(self, told):
         """Log the time that each rank takes by itself, which shows the one they all wait for."""
-        for key, values in zip(("rank_seconds_alone", "rank_seconds_waited"), zip(*told)):
-            # Short, for a pipe takes 4096 bytes in one piece.
-            self._event(key, [None if one is None else float("%.6g" % one) for one in values])
+        alone, waited = map(_short, zip(*told))
+        self._events(rank_seconds_alone=alone, rank_seconds_waited=waited)
 
-    def finished(
-        self,
-        ends,
-        peak_memory_bytes,
-        weight_changes=None,
-        allocation_retries=None,
-        peak_memory_is=None,
-    ):
+    def finished(self, ends, peak_memory_bytes, weight_changes=None, **known):
         """Say that all iterations are done, and refuse ranks that have drifted apart.
 
         Args:
             ends: of each rank, which part of the model it holds, and its weights' digest.
             weight_changes: of a proof, how far each weight has come, in the recipe's order.
-            allocation_retries: how often each device was full once the first iterations were over.
+            known: what else is said, unless it is None.
         """
-        self._event("weight_digests", [digest for _, digest in ends])
-        if peak_memory_is is not None:
-            self._event("peak_memory_is", peak_memory_is)
-        self._event("peak_memory_bytes", peak_memory_bytes)
-        if allocation_retries is not None:
-            self._event("allocation_retries", allocation_retries)
-        if weight_changes is not None:
-            # Short, for a pipe takes 4096 bytes in one piece.
-            self._event("weight_changes", [float("%.6g" % change) for change in weight_changes])
+        known["weight_changes"] = None if weight_changes is None else _short(weight_changes)
+        self._events(weight_digests=[digest for _, digest in ends])
+        self._events(peak_memory_bytes=peak_memory_bytes)
+        self._events(**{key: value for key, value in known.items() if value is not None})
         first = {}
         # Of those that keep their own time none has the last of the others' updates.
         for rank, (part, digest) in enumerate([] if self.flags.together else ends):
@@ -210,6 +193,10 @@ class StepLog:
         """Whether this rank writes MLLOG lines."""
         return self.rank == 0 or self.flags.together
 
+    def _events(self, **values):
+        for key, value in values.items():
+            self._event(key, value)
+
     def _event(self, key, value, event_type="POINT_IN_TIME", **metadata):
         if not self._speaks:
             return
@@ -234,3 +221,8 @@ class StepLog:
         # One write per line, so that lines of several ranks on one pipe never mix.
         sys.stdout.flush()
         os.write(1, (line + "\n").encode())
+
+
+def _short(numbers):
+    """Numbers of six digits, for a pipe takes 4096 bytes in one piece."""
+    return [None if one is None else float("%.6g" % one) for one in numbers]
