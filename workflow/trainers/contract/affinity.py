@@ -1,8 +1,7 @@
-"""Keep a rank to the CPUs next to its GPU, and with them its memory.
+"""Keep a rank to the CPUs next to its GPU, and with them its memory, which those first write.
 
-A page lies in the memory of the CPU that first writes it. What cannot be found out is left alone,
-and no rank gets a CPU that it could not use before. Several ranks may share their CPUs: torchrun's
---numa-binding=node and NVML's affinity do the same, but older images and other launchers lack them.
+What cannot be found out is left alone, and no rank gets a CPU that it could not use before.
+torchrun's --numa-binding=node does the same, but older images and other launchers lack it.
 """
 
 import ctypes
@@ -13,8 +12,7 @@ from pathlib import Path
 def keep_near_gpu(ordinal, root="/"):
     """Confine this process, with its threads, to the CPUs next to the GPU of a number of CUDA's.
 
-    Returns:
-        The CPUs that it may use now, such as "0-31,64-95"; None if it cannot be said.
+    It returns those that it may use now, such as "0-31,64-95"; None if it cannot be said.
     """
     if not hasattr(os, "sched_setaffinity"):
         return None

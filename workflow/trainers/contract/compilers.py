@@ -27,9 +27,8 @@ def compiler_for(device):
 def compiled_before(flags, rank):
     """The file of what this rank's program is compiled to, if another repeat has left it there.
 
-    Repeats differ in their seed, which must not be part of the program; another host's processor
-    may be another one. None: this run compiles for itself. Under a limit the compiler's memory
-    counts, and each run must need as much.
+    Repeats differ in their seed, which must not be part of the program. None: this run compiles for
+    itself, as it does under a limit, where the compiler's memory counts.
     """
     folder = os.environ.get(COMPILED)
     if not folder or process.is_limited():

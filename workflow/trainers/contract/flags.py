@@ -18,9 +18,8 @@ def parse_names(argv=None):
     parser.add_argument("--backend", required=True, help="in trainers/frameworks: torch.backend")
     parser.add_argument("--model", required=True, help="in its folder: resnet50.ResNet50")
     parser.add_argument("--batches", help="what reads data, likewise")
-    parser.add_argument(
-        "--part", nargs="*", type=_named, default=[], help="what else the system brings, likewise"
-    )
+    about = "what else the system brings, likewise"
+    parser.add_argument("--part", nargs="*", type=_named, default=[], help=about)
     names, others = parser.parse_known_args(argv)
     names.part = dict(names.part)
     return names, others
@@ -46,12 +45,7 @@ def parse_flags(recipe, argv=None):
     add("--data", help="folder of what is read")
     add("--device", required=True, choices=("cpu", "cuda"))
     add("--threads", required=True, type=int, help="CPU threads per device")
-    add(
-        "--loader-threads",
-        type=int,
-        help="of --threads or besides them, read and decode; left out: on a CPU as many as them, "
-        f"on a GPU the CPUs of the node over its GPUs, up to {MOST_LOADER_THREADS}",
-    )
+    add("--loader-threads", type=int, help="that read and decode, of --threads or, on a GPU, more")
     add("--devices-per-node", type=int, default=1, help="among which a node's CPUs are shared")
     add("--memory-limit", type=int, help="bytes of address space that this process may take")
     add("--seed", required=True, type=int)
@@ -59,15 +53,12 @@ def parse_flags(recipe, argv=None):
     add("--no-clip", action="store_true", help="leave the gradients' norm as it is")
     add("--unpadded", action="store_true", help="compute real tokens alone")
     add("--together", action="store_true", help="each rank trains and logs in its own time")
-    about = "train alone for so many iterations, then tell servers by what each weight has changed"
-    add("--push-every", type=int, metavar="ITERATIONS", help=about)
+    add("--push-every", type=int, help="iterations after which servers are told what has changed")
     add("--compile", action="store_true", help="compile the model first")
-    about = "a layer's features, for its gradients; some: but those of products and attention"
-    add("--recompute", choices=("some", "all"), help=about)
+    add("--recompute", choices=("some", "all"), help="features; some: not products and attention")
     add("--rowwise", action="store_true", help="in float8, scale each row by itself")
     add("--dali", action="store_true", help="let NVIDIA DALI read and decode")
-    about = "start from weights so large that mistakes show in the loss, and drop nothing out"
-    add("--proof", action="store_true", help=about)
+    add("--proof", action="store_true", help="weights so large that mistakes show, and no dropout")
     flags = parser.parse_args(argv)
     flags.shape, flags.pipeline = dict(flags.shape), tuple(flags.pipeline)
     if flags.loader_threads is None:
@@ -86,6 +77,7 @@ def parse_flags(recipe, argv=None):
 
 
 def _usual_loader_threads(flags):
+    """On a CPU as many as train; on a GPU the CPUs of the node over its GPUs, up to a number."""
     if flags.device == "cpu":
         return flags.threads
     # As many with one of a node's GPUs as with all of them: else a loader would bend the speedup. A
@@ -95,11 +87,10 @@ def _usual_loader_threads(flags):
     return max(1, most)
 
 
-def _pair(text):
-    name, value = _named(text)
-    return name, int(value)
-
-
 def _named(text):
     name, _, value = text.partition("=")
     return name, value
+
+
+def _pair(text):
+    return _named(text)[0], int(_named(text)[1])

@@ -20,7 +20,7 @@ class Grid(NamedTuple):
 
     @property
     def sizes(self):
-        return self.replicas, self.shard, self.tensor
+        return self[1:]
 
     @property
     def shard_rank(self):
@@ -46,9 +46,8 @@ class Grid(NamedTuple):
         for rank, found in enumerate(gathered):
             first = rank - rank % self.tensor
             if found != gathered[first]:
-                raise Refused(
-                    f"rank {rank} and rank {first} share layers, and their norms differ at the end"
-                )
+                both = f"rank {rank} and rank {first}"
+                raise Refused(f"{both} share layers, and their norms differ at the end")
 
 
 def grid_of(work, place):

@@ -8,19 +8,11 @@ DYNAMIC = "dynamic"
 STATIC_LOSS_SCALE = 128.0
 """What float16's loss is multiplied by if the scale is fixed, as in DLPerf's scripts for TensorFlow
 1: --use_static_loss_scaling --loss_scale=128."""
-COMPUTES = {
-    "fp32": "float32",
-    "tf32": "tf32",
-    "fp16": "float16",
-    "bf16": "bfloat16",
-    "fp8": "float8",
-}
+COMPUTES = dict(fp32="float32", tf32="tf32", fp16="float16", bf16="bfloat16", fp8="float8")
 """What is asked for -> the data type of convolutions and matrix products."""
 AMP = {"cuda": "fp16", "cpu": "bf16"}
 """What `amp` is on a device: on GPUs what the DLPerf report trained in."""
 WORDS = (*COMPUTES, "amp")
-
-
 _IN_MEMORY = {"tf32": "float32", "float8": "bfloat16"}
 
 
@@ -37,9 +29,13 @@ class Precision(NamedTuple):
 
     @property
     def dtype(self):
-        """The data type of features in memory: float32 for tf32, and bfloat16 for float8, which
-        only exists inside of products."""
+        """The data type of features in memory; float8 only exists inside of products."""
         return _IN_MEMORY.get(self.compute, self.compute)
+
+    @property
+    def factor(self):
+        """What the loss is multiplied by, if nothing is found out: DYNAMIC is no number."""
+        return self.loss_scale or 1.0
 
 
 def asked(flags):
@@ -57,13 +53,10 @@ def precision_of(flags, computes):
     compute, there = COMPUTES[asked(flags)], ("float32", *computes.get(flags.device, ()))
     if compute not in there:
         allowed = ", ".join(word for word, one in COMPUTES.items() if one in there)
-        raise Refused(
-            f"--precision {flags.precision} is not to be had here on a {flags.device}; "
-            f"allowed: {allowed}"
-        )
+        what = f"--precision {flags.precision} is not to be had here on a {flags.device}"
+        raise Refused(f"{what}; allowed: {allowed}")
     if compute == "float16":
-        scale = DYNAMIC if flags.dynamic_loss_scale else STATIC_LOSS_SCALE
-        return Precision(compute, scale)
+        return Precision(compute, DYNAMIC if flags.dynamic_loss_scale else STATIC_LOSS_SCALE)
     if flags.dynamic_loss_scale:
         raise Refused(f"--dynamic-loss-scale is for float16; this is {compute}")
     return Precision(compute)

@@ -25,6 +25,8 @@ It may have
 A shape is a dictionary of whole numbers, such as {"image_size": 224}.
 """
 
+from functools import reduce
+from operator import mul
 from typing import NamedTuple, Optional
 
 INTERFACE = (
@@ -44,6 +46,7 @@ class Sgd(NamedTuple):
 
     momentum: float
     weight_decay: float
+    clip = None
 
 
 class AdamW(NamedTuple):
@@ -69,7 +72,7 @@ PROOF_DECAY = {Sgd: 1.0, AdamW: 100.0}
 
 def clips(recipe):
     """Whether the recipe's optimizer clips gradients unless it is told not to."""
-    return getattr(recipe.OPTIMIZER, "clip", None) is not None
+    return recipe.OPTIMIZER.clip is not None
 
 
 def optimizer_of(recipe, flags):
@@ -116,10 +119,4 @@ def why_undivided(recipe, shape, **ranks):
 
 def parameters(recipe, shape):
     """The number of trainable parameters of a recipe's model at a shape."""
-    total = 0
-    for size in recipe.weight_shapes(shape).values():
-        count = 1
-        for extent in size:
-            count *= extent
-        total += count
-    return total
+    return sum(reduce(mul, size, 1) for size in recipe.weight_shapes(shape).values())

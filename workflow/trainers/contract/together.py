@@ -1,8 +1,5 @@
-"""Where ranks meet that no collective joins: over TCP, at rank 0.
-
-Trainers beside parameter servers may know nothing of each other. Here they tell each other
-something, start together, and learn when all of them have come as far. It needs only the standard
-library.
+"""Where ranks meet that no collective joins, such as trainers beside parameter servers: over TCP,
+at rank 0. They tell each other something, start together, and learn when all have come as far.
 """
 
 import json

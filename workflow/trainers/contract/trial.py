@@ -49,8 +49,8 @@ def try_out(backend, sizes, rates=True):
     Raises:
         Refused: the device gives wrong numbers.
     """
-    error = convolution_error(backend)
-    product_error(backend)
+    error = error_of(backend, "a convolution", backend.convolve, convolved, (IMAGES, FILTERS))
+    error_of(backend, "a matrix product", backend.multiply, multiplied, (LEFT, RIGHT))
     said = {
         "rank": backend.place.rank,
         "world_size": backend.place.world_size,
@@ -58,39 +58,28 @@ def try_out(backend, sizes, rates=True):
         "convolution_error": error,
         "matrix_rates": matrix_rates(backend) if rates else {},
         "library": backend.library,
-        "transfers": [],
+        "transfers": [
+            {"bytes": size, "seconds": time_all_reduce(backend, size)}
+            for size in sizes
+            if backend.place.world_size > 1
+        ],
     }
-    if backend.place.world_size > 1:
-        said["transfers"] = [
-            {"bytes": size, "seconds": time_all_reduce(backend, size)} for size in sizes
-        ]
     # In one piece: other ranks write, too.
     sys.stdout.write("\n" + MARK + json.dumps(said) + "\n")
     sys.stdout.flush()
     backend.part()
 
 
-def convolution_error(backend):
-    """How far the device's convolution is from numpy's, as a part of the largest number."""
-    images, filters = _normal(IMAGES, FILTERS)
-    made = backend.convolve(backend.numbers(images), backend.numbers(filters))
-    return _error("a convolution", backend.array(made), convolved(images, filters))
+def multiplied(left, right):
+    """numpy's product of float32 matrices, float64."""
+    return left.astype(np.float64) @ right.astype(np.float64)
 
 
-def product_error(backend):
-    """How far the device's product of matrices is from numpy's, as a part of the largest number."""
-    left, right = _normal(LEFT, RIGHT)
-    made = backend.multiply(backend.numbers(left), backend.numbers(right))
-    product = left.astype(np.float64) @ right.astype(np.float64)
-    return _error("a matrix product", backend.array(made), product)
-
-
-def _normal(*shapes):
+def error_of(backend, what, compute, of_numpy, shapes):
+    """How far what the device computes is from what numpy does, as a part of the largest number."""
     random = np.random.RandomState(1)
-    return [random.randn(*shape).astype(np.float32) for shape in shapes]
-
-
-def _error(what, made, right):
+    given = [random.randn(*shape).astype(np.float32) for shape in shapes]
+    made, right = backend.array(compute(*map(backend.numbers, given))), of_numpy(*given)
     if made.shape != right.shape:
         raise Refused(f"{what} gave {made.shape}; allowed: {right.shape}")
     error = float(np.abs(made - right).max() / np.abs(right).max())

@@ -28,11 +28,9 @@ class Pulse:
             threading.Thread(target=self._beat, daemon=True).start()
 
     def heard(self):
-        """The rank has said something new."""
         self._since = time.perf_counter()
 
     def stop(self):
-        """Say nothing any more."""
         self._over.set()
 
     def _beat(self):

@@ -9,7 +9,7 @@ import numpy as np
 
 
 def initial_weights(recipe, flags):
-    """The weights from which training starts: name and float32 array, in the recipe's order."""
+    """Name and start of each weight, in the recipe's order."""
     for name, size in recipe.weight_shapes(flags.shape).items():
         yield name, initial_weight(recipe, flags, name, size)
 
@@ -34,8 +34,15 @@ def initial_part(recipe, flags, name, size, index):
     return recipe.start(name, part.size, part, flags.proof)
 
 
+AT_ONCE = 1 << 22
+"""Numbers that are drawn together."""
+
+
 class _Part:
-    """A generator that gives, of the bytes of a whole array, those of a part."""
+    """A generator that gives, of the bytes of a whole array, those of a part.
+
+    It cannot skip: unwanted bytes are drawn too, and dropped at once.
+    """
 
     def __init__(self, random, size, index):
         self._random, self._whole = random, (size[0], int(np.prod(size[1:])))
@@ -44,10 +51,6 @@ class _Part:
         self._rows, self._columns = [*ranges, (0, 1)][:2]
 
     def bytes(self, count):
-        """The bytes of the part.
-
-        The generator cannot skip: unwanted bytes are drawn too, and dropped at once.
-        """
         (first, last), width, made = self._rows, self._whole[1], []
         # It draws four bytes at a time: pieces of an even number of rows have all of theirs.
         at_once = max(2, AT_ONCE // width & ~1)
@@ -61,10 +64,6 @@ class _Part:
         if len(made) != count:
             raise ValueError(f"{count} bytes are asked for, the part has {len(made)}")
         return made
-
-
-AT_ONCE = 1 << 22
-"""Numbers that are drawn together."""
 
 
 def synthetic_batch(recipe, flags, rank):
@@ -82,10 +81,7 @@ def uniform(random, size, bound):
 
 
 def truncated_normal(random, size, deviation):
-    """float32 numbers of a normal distribution that is cut off at twice its standard deviation.
-
-    Each is one of 65,536 equally likely values.
-    """
+    """float32 numbers, normal but cut off at two deviations: 65,536 equally likely values."""
     drawn = np.frombuffer(random.bytes(2 * int(np.prod(size))), "<u2")
     return (_quantiles() * np.float32(deviation))[drawn].reshape(size)
 
@@ -100,22 +96,20 @@ def _quantiles():
 
 
 class Watched:
-    """A rank's weights from their start to their end.
+    """A rank's weights from their start to their end; `read` gives name and array of each.
 
     A proof keeps the start to say how far each weight has come: decay of a single bias hardly shows
-    in a loss, but many times over in the change of that bias. `read` gives name and array of each
-    weight, which may be transposed, as frameworks have it: that changes no length.
+    in a loss, but many times over in the change of that bias. Transposed, as frameworks may have
+    it, a weight has the same length.
     """
 
     def __init__(self, log, read):
-        self._read, self._names = read, log.names
-        # Some frameworks' arrays are the weights themselves, which will change.
-        self._start = None
+        self._read, self._names, self._start = read, log.names, None
         if log.flags.proof:
+            # Some frameworks' arrays are the weights themselves, which will change.
             self._start = {name: np.array(one, np.float32) for name, one in read()}
 
     def digest(self):
-        """A short digest of the weights as they are."""
         return digest(weight for _, weight in self._read())
 
     def changes(self, backend, part):

@@ -186,7 +186,7 @@ class DataParallel(backend.Step):
     def __init__(self, made, work):
         self._made, self._flags = made, work.flags
         self._model = work.model(work.flags, np.dtype(work.precision.dtype))
-        self._scale = work.precision.loss_scale or 1.0
+        self._scale = work.precision.factor
         self.feed = backend.Feed(made, work)
         own = getattr(self._model, "start_state", dict)()
         self._state = {name: made.spread(array[None]) for name, array in own.items()}

@@ -32,7 +32,7 @@ class Spread(backend.Step):
         self._mesh = Mesh(devices, (*DATA, "tensor"))
         self.part = self._grid.part
         self._model = work.model(work.flags, np.dtype(work.precision.dtype))
-        self._scale = work.precision.loss_scale or 1.0
+        self._scale = work.precision.factor
         batches = _OfAllRanks(made, NamedSharding(self._mesh, BATCH))
         self.feed = backend.Feed(batches, work, self._grid.share, counts=self._grid.counts)
         self._how = {n: self._placed(spec_of(n, size)) for n, size in work.shapes.items()}

@@ -105,7 +105,7 @@ class DataParallel(backend.Step):
             mix_in(precision.compute)  # before a model is made
         # MXNet itself applies a dynamic scale.
         dynamic = precision.loss_scale == DYNAMIC
-        scale = 1.0 if dynamic else precision.loss_scale or 1.0
+        scale = 1.0 if dynamic else precision.factor
         self._network = network = work.model(work.flags, device)
         network.initialize(mx.init.Zero(), ctx=device)
         trained = [one for one in network.collect_params().values() if one.grad_req != "null"]
@@ -121,7 +121,7 @@ class DataParallel(backend.Step):
             work.optimizer, device, learning_rate=work.rate, rescale_grad=1 / scale
         )
         groups = made.gpu_groups if work.flags.device == "cuda" else 0
-        clip = getattr(work.optimizer, "clip", None)
+        clip = work.optimizer.clip
         self._trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
         self._backward = make_backward(self._trainer, scale, device, dynamic=dynamic)
 

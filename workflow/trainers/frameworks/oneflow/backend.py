@@ -166,7 +166,7 @@ class Training(Losses):
         super().__init__(work.precision, model, batches)
         self.counts = getattr(work.recipe, "counts", None)
         self._weights = list(model.parameters())
-        scale, clip = work.precision.loss_scale, getattr(work.optimizer, "clip", None)
+        scale, clip = work.precision.loss_scale, work.optimizer.clip
         # Gradients still have the loss's scale when they are clipped here.
         self._clip = clip and clip * (scale or 1.0) if clips_itself(work.flags) else None
         self.add_optimizer(optimizer)

@@ -99,7 +99,7 @@ class DataParallel(backend.Step):
         # With a fixed scale Paddle's own scaler, too, would look for overflows: the CPU would wait
         # for each step.
         self._scaler = paddle.amp.GradScaler(enable=dynamic)
-        self._scale = 1.0 if dynamic else precision.loss_scale or 1.0
+        self._scale = 1.0 if dynamic else precision.factor
         self.feed = backend.Feed(made, work)
         # A GPU's 16-bit units want channels last.
         self.network = network = work.model(work.flags, "NCHW" if fp32 else "NHWC")

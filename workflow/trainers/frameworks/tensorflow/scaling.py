@@ -12,7 +12,7 @@ def make_scale(precision):
     """
     if precision.loss_scale == DYNAMIC:
         return DynamicLossScale()
-    return LossScale(precision.loss_scale or 1.0)
+    return LossScale(precision.factor)
 
 
 class LossScale:

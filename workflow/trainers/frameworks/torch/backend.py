@@ -162,7 +162,7 @@ class DataParallel(Step):
         self.optimizer = origin(self._optimizer)
         self._scaler = make_scaler(work.precision)
         self._mixed = mixed_by(work.precision, flags)
-        self._clip = getattr(work.optimizer, "clip", None)
+        self._clip = work.optimizer.clip
         self._accumulated = flags.accumulation
         self._unaveraged = getattr(self._model, "no_sync", nullcontext)
         if flags.compile:

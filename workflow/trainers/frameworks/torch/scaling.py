@@ -13,7 +13,7 @@ def make_scaler(precision):
     if precision.loss_scale == DYNAMIC:
         # torch.amp has it from 2.3 on, and torch.cuda.amp warns of its own from then on.
         return getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)()
-    return FixedScale(precision.loss_scale or 1.0)
+    return FixedScale(precision.factor)
 
 
 class FixedScale:

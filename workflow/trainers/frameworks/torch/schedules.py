@@ -68,7 +68,7 @@ class Pipeline(Step):
         self._modules.to(device, memory_format=torch.channels_last)
         self._optimizer = torch_optimizer(work.groups(self._named), work.rate, work.optimizer)
         self.optimizer = origin(self._optimizer)
-        self._scaler = FixedScale(work.precision.loss_scale or 1.0)
+        self._scaler = FixedScale(work.precision.factor)
         self._loss, self._precision = work.model.loss, work.precision
         if place.stage == 0:
             ready = partial(prepared, network=self._modules, device=device)
