@@ -129,6 +129,15 @@ class Backend(backend.Backend):
 class Step(backend.Step):
     """What all ways to train have in common; `_named` are this rank's weights, by their names."""
 
+    def optimize(self, work, rate):
+        """Make what trains the weights, and what computes in the run's precision."""
+        make = work.part("optimizer", torch_optimizer)
+        self._optimizer = make(work.groups(self._named), rate, work.optimizer)
+        kind = type(self._optimizer)
+        self.optimizer = f"{kind.__module__.rpartition('.')[0]}.{kind.__name__}"
+        self._scaler = make_scaler(work.precision)
+        self._mixed = mixed_by(work.precision, work.flags)
+
     def weights(self):
         for name, weight in self._named.items():
             yield name, self.held(weight.detach()).cpu().numpy()
@@ -157,11 +166,7 @@ class DataParallel(Step):
         self._named = work.named(self._network.parameters())
         ready = partial(prepared, network=self._network, device=device)
         self.feed = backend.Feed(made, work, self._share, ready, self._counts)
-        make = work.part("optimizer", torch_optimizer)
-        self._optimizer = make(work.groups(self._named), work.rate, work.optimizer)
-        self.optimizer = origin(self._optimizer)
-        self._scaler = make_scaler(work.precision)
-        self._mixed = mixed_by(work.precision, flags)
+        self.optimize(work, work.rate)
         self._clip = work.optimizer.clip
         self._accumulated = flags.accumulation
         self._unaveraged = getattr(self._model, "no_sync", nullcontext)
@@ -183,7 +188,6 @@ class DataParallel(Step):
         return distributed(network, made.device, same=made.flags.accumulation == 1)
 
     def compiled(self):
-        """The model, compiled."""
         return torch.compile(self._model)
 
     def without_dropout(self):
@@ -236,12 +240,6 @@ def start(weights, work):
             weight.copy_(torch.from_numpy(work.start(name)))
 
 
-def origin(optimizer):
-    """Where an optimizer comes from, for the record."""
-    kind = type(optimizer)
-    return f"{kind.__module__.rpartition('.')[0]}.{kind.__name__}"
-
-
 def torch_optimizer(groups, rate, asked, fused=TORCH >= (2, 4)):
     """torch's own optimizer, in one kernel; before torch 2.4, which has none for CPUs, in a few."""
     how = {"fused": True} if fused else {}
@@ -259,11 +257,7 @@ def mixed_by(precision, flags):
 
 
 def distributed(network, device, same=True):
-    """The model, with gradients averaged over the ranks.
-
-    Args:
-        same: whether each backward averages; if not, torch cannot take them to be all the same.
-    """
+    """The model, with gradients averaged over the ranks: in each pass alike if it is the `same`."""
     model = DistributedDataParallel(
         network,
         device_ids=[device] if device.type == "cuda" else None,

@@ -18,16 +18,19 @@ class Parcel:
         begins, end = [], 0
         for size, kind in forms:
             begins.append(end)
-            room = prod(size) * torch.empty((), dtype=kind).element_size()
-            end += -(-room // _ALIGNED) * _ALIGNED
+            end += -(-_bytes(size, kind) // _ALIGNED) * _ALIGNED
         self.bytes = torch.empty(end, dtype=torch.uint8, device=device)
         self.tensors = [
             _within(self.bytes[begin:], size, kind) for begin, (size, kind) in zip(begins, forms)
         ]
 
 
+def _bytes(size, kind):
+    return prod(size) * torch.empty((), dtype=kind).element_size()
+
+
 def _within(room, size, kind):
-    numbers = room[: prod(size) * torch.empty((), dtype=kind).element_size()].view(kind)
+    numbers = room[: _bytes(size, kind)].view(kind)
     if len(size) != 4:
         return numbers.view(size)
     samples, channels, height, width = size
@@ -35,18 +38,15 @@ def _within(room, size, kind):
 
 
 class Box:
-    """Parcels of one form, between this rank and some others."""
+    """Parcels of one form, between this rank and some others; nobody needs what is in a free one."""
 
     def __init__(self, new, groups):
         self._new, self._groups = new, groups
         self._free, self._under_way = [], {}
+        self.give_back = self._free.append
 
     def _room(self):
         return self._free.pop() if self._free else self._new()
-
-    def give_back(self, parcel):
-        """Say that nobody needs what is in a parcel any more."""
-        self._free.append(parcel)
 
 
 class Inbox(Box):

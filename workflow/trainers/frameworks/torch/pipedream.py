@@ -19,10 +19,9 @@ from trainers.contract.stages import name_of, shares, stage_of
 from trainers.contract.steplog import Refused
 from trainers.contract.waiting import Waits
 from trainers.frameworks.torch.averaging import Average
-from trainers.frameworks.torch.backend import Step, mixed_by, origin, start, torch_optimizer
+from trainers.frameworks.torch.backend import Step, start
 from trainers.frameworks.torch.inputs import prepared
 from trainers.frameworks.torch.mail import Inbox, Outbox, Parcel
-from trainers.frameworks.torch.scaling import make_scaler
 
 ACTIVATIONS, GRADIENTS = "activations", "gradients"
 
@@ -30,16 +29,11 @@ ACTIVATIONS, GRADIENTS = "activations", "gradients"
 class Flight(NamedTuple):
     """A batch that has gone forward and not backward yet."""
 
-    weights: list
-    """The version through which it went."""
-    counts: list
-    """How often each of these had been changed by then."""
-    parcel: Any
-    """What it came in; None in the first stage."""
-    inputs: list
-    """What it came as, if a gradient of it is wanted."""
-    outputs: Any
-    """What the stage made of it; in the last one, its loss."""
+    weights: list  # the version through which it went
+    counts: list  # how often each of these had been changed by then
+    parcel: Any  # what it came in; None in the first stage
+    inputs: list  # what it came as, if a gradient of it is wanted
+    outputs: Any  # what the stage made of it; in the last one, its loss
 
 
 class Stage(Step):
@@ -48,10 +42,8 @@ class Stage(Step):
     def __init__(self, made, work):
         flags, device = work.flags, made.device
         if not flags.pipeline or flags.micro_batches:
-            raise Refused(
-                f"--pipeline {list(flags.pipeline)} --micro-batches {flags.micro_batches};"
-                " allowed: the replicas of each stage, and whole batches"
-            )
+            asked = f"--pipeline {list(flags.pipeline)} --micro-batches {flags.micro_batches}"
+            raise Refused(f"{asked}; allowed: the replicas of each stage, and whole batches")
         rank = made.place.rank
         self._place = place = stage_of(rank, flags.pipeline)
         self._made, self._model, self._iteration = made, work.model, 0
@@ -74,12 +66,8 @@ class Stage(Step):
             for module in network.modules()
             for key, _ in module.named_parameters(recurse=False)
         ]
-        make = work.part("optimizer", torch_optimizer)
         rate = work.rate * turns.share
-        self._optimizer = make(work.groups(self._named), rate, work.optimizer)
-        self.optimizer = origin(self._optimizer)
-        self._scaler = make_scaler(work.precision)
-        self._mixed = mixed_by(work.precision, flags)
+        self.optimize(work, rate)
         if place.stage:
             self.feed = backend.NoFeed()
         else:
@@ -159,7 +147,7 @@ class Stage(Step):
                 if self._place.is_last:
                     losses.append([batch, self._model.loss(outputs, labels).item()])
                 else:
-                    self._send_on(batch, outputs, labels)
+                    self._to_behind.send(batch, self._rank(1, batch), [outputs, labels])
             if parcel is not None:
                 self._from_before.give_back(parcel)
         if not self._place.is_last:
@@ -214,7 +202,7 @@ class Stage(Step):
             if self._place.is_last:
                 outputs = self._model.loss(outputs, labels)
         if not self._place.is_last:
-            self._send_on(batch, outputs.detach(), labels)
+            self._to_behind.send(batch, self._rank(1, batch), [outputs.detach(), labels])
         counts = [weight._version for weight in self._weights]
         self._in_flight.append(Flight(self._weights, counts, parcel, wanting, outputs))
 
@@ -230,7 +218,7 @@ class Stage(Step):
             self._loss = outputs.detach()
             outputs = self._scaler.scale(outputs)
         else:
-            with self.waits.of(GRADIENTS, self._neighbour(1, batch)):
+            with self.waits.of(GRADIENTS, self._who(self._rank(1, batch))):
                 came = self._from_behind.take(batch)
             self._to_behind.arrived(batch, self._rank(1, batch))
             if self._backward_turn < self._turns.batches:
@@ -290,12 +278,9 @@ class Stage(Step):
         """A batch as it comes to this stage: its parcel, if it came in one, inputs and labels."""
         if not self._place.stage:
             return (None, *(self.feed.peek() if again else next(self.feed)))
-        with self.waits.of(ACTIVATIONS, self._neighbour(-1, batch)):
+        with self.waits.of(ACTIVATIONS, self._who(self._rank(-1, batch))):
             parcel = self._from_before.take(batch)
         return (parcel, *parcel.tensors)
-
-    def _send_on(self, batch, outputs, labels):
-        self._to_behind.send(batch, self._rank(1, batch), [outputs, labels])
 
     def _expect(self, batch):
         if self._place.stage:
@@ -309,6 +294,3 @@ class Stage(Step):
         """Who has a batch in the stage before, -1, or behind, 1."""
         ranks = self._place.ranks_of(self._place.stage + further)
         return ranks[batch % len(ranks)]
-
-    def _neighbour(self, further, batch):
-        return self._who(self._rank(further, batch))

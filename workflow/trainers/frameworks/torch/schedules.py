@@ -1,7 +1,5 @@
-"""Pipelines of stages by torch.distributed.pipelining, which flushes: each step is a synchronous
-one, of the gradients of all micro-batches by the weights that the step began with.
-
-A batch norm sees one micro-batch at a time.
+"""Pipelines of stages by torch.distributed.pipelining, which flushes: each step is one of the
+gradients of all micro-batches by the weights that it began with. A batch norm sees one micro-batch.
 """
 
 from functools import partial
@@ -17,9 +15,8 @@ from trainers.contract.stages import micro_batches_of, name_of, shares, stage_of
 from trainers.contract.steplog import Refused
 from trainers.contract.waiting import OR, Waits
 from trainers.frameworks.torch.averaging import Average
-from trainers.frameworks.torch.backend import Step, mixed_by, origin, start, torch_optimizer
+from trainers.frameworks.torch.backend import Step, start
 from trainers.frameworks.torch.inputs import prepared
-from trainers.frameworks.torch.scaling import FixedScale
 
 SCHEDULES = {
     None: "Schedule1F1B",
@@ -66,10 +63,8 @@ class Pipeline(Step):
         _watch(self._waiting)
         start(self._named, work)
         self._modules.to(device, memory_format=torch.channels_last)
-        self._optimizer = torch_optimizer(work.groups(self._named), work.rate, work.optimizer)
-        self.optimizer = origin(self._optimizer)
-        self._scaler = FixedScale(work.precision.factor)
-        self._loss, self._precision = work.model.loss, work.precision
+        self.optimize(work, work.rate)
+        self._model_loss = work.model.loss
         if place.stage == 0:
             ready = partial(prepared, network=self._modules, device=device)
             self.feed = backend.Feed(made, work, (place.replica, replicas), ready)
@@ -89,19 +84,15 @@ class Pipeline(Step):
         """Each pipeline of this rank: its schedule, its ranks and their group."""
         kind = getattr(schedules, SCHEDULES[self._flags.schedule])
         single = issubclass(kind, schedules.PipelineScheduleSingle)
+        # With scale_grads, what several pipelines share would be scaled once for each.
+        how = {"loss_fn": self._share_of_loss, "scale_grads": False}
         pipelines = []
         for ranks, group in self._members:
             held = [
                 PipelineStage(stage, int(number), self._count, self._made.device, group=group)
                 for number, stage in self._stages.items()
             ]
-            # With scale_grads, what several pipelines share would be scaled once for each.
-            schedule = kind(
-                held[0] if single else held,
-                self._micro_batches,
-                loss_fn=self._share_of_loss,
-                scale_grads=False,
-            )
+            schedule = kind(held[0] if single else held, self._micro_batches, **how)
             pipelines.append((schedule, ranks, group))
         return pipelines
 
@@ -136,8 +127,7 @@ class Pipeline(Step):
         """
         means = []
         for schedule, ranks, group in self._pipelines:
-            losses, given, sent = [], (), None
-            target = None
+            losses, given, sent, target = [], (), None, None
             mine = ranks.index(self._made.place.rank)
             self._beside = ranks[mine - 1], ranks[(mine + 1) % len(ranks)]
             if self._place.stage == 0:
@@ -169,12 +159,9 @@ class Pipeline(Step):
 
     def _share_of_loss(self, outputs, labels):
         """What a micro-batch's loss adds to that of all batches of an iteration."""
-        with self._mixed():
-            loss = self._loss(outputs, labels)
+        with self._mixed:
+            loss = self._model_loss(outputs, labels)
         return self._scaler.scale(loss) / (self._micro_batches * self._replicas)
-
-    def _mixed(self):
-        return mixed_by(self._precision, self._flags)
 
 
 def _watch(waiting):
@@ -203,7 +190,7 @@ class _Stage(nn.Module):
     def forward(self, x):
         if x.dim() == 4 and not self._is_first:
             x = x.permute(0, 3, 1, 2)
-        with self._mixed():
+        with self._mixed:
             x = self.module(x)
         return x.permute(0, 2, 3, 1).contiguous() if x.dim() == 4 else x
 

@@ -42,19 +42,16 @@ class Sharded(DataParallel):
         # What stands in a row is whole one at a time, the rest for all of a step. torch shards no
         # weights whose channels are last; what is computed by them has its channels last all the
         # same. It takes each weight to the device as it shards it.
-        rows = [
-            row for row in network.children() if isinstance(row, (nn.Sequential, nn.ModuleList))
-        ]
+        rows = (one for one in network.children() if isinstance(one, (nn.Sequential, nn.ModuleList)))
+        layers = [one for one in chain.from_iterable(rows) if any(True for _ in one.parameters())]
         travel = {"mesh": mesh, "mp_policy": _policy(network, self._dtype)}
-        for layer in chain.from_iterable(rows):
-            if any(True for _ in layer.parameters()):
-                if made.flags.compile:
-                    layer.compile()  # by itself: gathering its weights cannot be in a graph
-                fully_shard(layer, **travel)
+        for layer in layers:
+            if made.flags.compile:
+                layer.compile()  # by itself: gathering its weights cannot be in a graph
+            fully_shard(layer, **travel)
         return fully_shard(network, **travel)
 
     def compiled(self):
-        """The model, whose layers are compiled if there are shards."""
         return self._model if self.part != "all" else super().compiled()
 
     @staticmethod
@@ -85,8 +82,5 @@ def _return_freed_memory():
 
 
 def optimizer(groups, rate, asked):
-    """torch's own; takes what trainers.frameworks.torch.backend.torch_optimizer does.
-
-    Of shares, torch 2.13 has AdamW in one kernel, and not SGD.
-    """
+    """torch's own; of shares torch 2.13 has AdamW in one kernel, and not SGD."""
     return torch_optimizer(groups, rate, asked, fused=isinstance(asked, AdamW))

@@ -11,7 +11,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-from torch.distributed.tensor import Shard
+from torch.distributed.tensor import DTensor, Shard
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 from torch.distributed.tensor.parallel import loss_parallel
 from torch.utils import checkpoint
@@ -53,15 +53,10 @@ class Spread(DataParallel):
     def build(self, work, made):
         flags = work.flags
         # fully_shard always has its dimension, so that 16-bit computation is always the same.
-        sizes = [
-            (name, size)
-            for name, size in zip(("replicate", "shard", "tensor"), self._grid.sizes)
-            if size > 1 or name == "shard"
-        ]
-        names = tuple(name for name, _ in sizes)
-        mesh = init_device_mesh(
-            made.device.type, tuple(size for _, size in sizes), mesh_dim_names=names
-        )
+        sizes = dict(zip(("replicate", "shard", "tensor"), self._grid.sizes))
+        names = tuple(name for name, size in sizes.items() if size > 1 or name == "shard")
+        extents = tuple(map(sizes.get, names))
+        mesh = init_device_mesh(made.device.type, extents, mesh_dim_names=names)
         with torch.device("meta"):
             network = network_of(work)
         layers = list(network.layers)
@@ -93,8 +88,7 @@ class Spread(DataParallel):
         return network, network
 
     def compiled(self):
-        """The model, whose layers are compiled."""
-        return self._model
+        return self._model  # its layers are compiled
 
     def finish(self):
         alike = (self.held(one.detach()) for one in self._named.values() if not _is_divided(one))
@@ -107,9 +101,7 @@ class Spread(DataParallel):
             if self._counts or _is_divided(one):
                 yield name, self.held(one.detach()).cpu().numpy()
 
-    @staticmethod
-    def held(weight):
-        return weight.to_local()
+    held = staticmethod(DTensor.to_local)
 
 
 def _is_divided(weight):
@@ -146,9 +138,8 @@ def _recomputed(forward, keep):
     """A layer's forward whose features are recomputed for the gradients."""
 
     def policy(context, operation, *args, **kwargs):
-        kept = operation in _KEPT
         ways = checkpoint.CheckpointPolicy
-        return ways.MUST_SAVE if kept else ways.PREFER_RECOMPUTE
+        return ways.MUST_SAVE if operation in _KEPT else ways.PREFER_RECOMPUTE
 
     def contexts():
         return checkpoint.create_selective_checkpoint_contexts(policy)
