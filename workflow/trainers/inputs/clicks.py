@@ -20,16 +20,16 @@ class Clicks:
     """
 
     def __init__(self, flags, rank, world_size):
-        """Map the parts into memory."""
         self._rank, self._batch_size, self._rows = rank, flags.batch_size, flags.shape["rows"]
         paths = neighbouring_parts(flags.data, rank, world_size)
         self._seed = described(flags.data, "clicks", lambda said: said["settings"]["seed"])
         self._parts = [_mapped(path) for path in paths]
         self._ends = np.cumsum([len(part) // self._batch_size for part in self._parts])
         if not self._ends[-1]:
+            most = max(map(len, self._parts))
+            allowed = f"{self._batch_size} or more, a batch, in one of them"
             raise Refused(
-                "%s: rank %d has parts of up to %d rows; allowed: %d or more, a batch, in one of "
-                "them" % (flags.data, rank, max(map(len, self._parts)), self._batch_size)
+                f"{flags.data}: rank {rank} has parts of up to {most} rows; allowed: {allowed}"
             )
 
     def __iter__(self):

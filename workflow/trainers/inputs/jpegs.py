@@ -84,10 +84,7 @@ class Loader:
     def __call__(self, number, first, indexes, images):
         """Fill uint8 images [n, H, W, 3] of a batch; returns their int64 labels [n].
 
-        Args:
-            number: the batch's.
-            first: the place of the first of these images in the batch.
-            indexes: which of the source's images they are [n].
+        They are the source's at `indexes` [n], and the batch's from the `first` on.
         """
         random = np.random.default_rng((*self._seed, number))
         draws = random.random((self.shape[0], DRAWS))[first:].tolist()
@@ -135,8 +132,7 @@ def batches(flags, rank, world_size, page_lock=lambda array: None):
 
 class _Threads:
     def __init__(self, loader, flags):
-        self._loader = loader
-        self._pool = ThreadPoolExecutor(flags.loader_threads)
+        self._loader, self._pool = loader, ThreadPoolExecutor(flags.loader_threads)
         self.ahead = flags.loader_threads + 1
 
     def begin(self, number, indexes):
@@ -246,14 +242,11 @@ def _shuffled(count, size, random):
 
 
 def random_crop(jpeg, drawn, out):
-    """Decode a random part of an image, scaled and flipped half of the time.
+    """Decode a random part of an image, scaled and flipped half of the time, into `out`.
 
     The decoder leaves out what lies below the part. If the part is large, the decoder itself halves
     the image, as often as leaves enough pixels. A ValueError says that the image does not decode.
-
-    Args:
-        drawn: DRAWS numbers from 0 to 1 that decide the part.
-        out: uint8 [size, size, 3], contiguous, which is filled.
+    DRAWS numbers from 0 to 1 decide the part; `out` is uint8 [size, size, 3], contiguous.
     """
     size = len(out)
     flipped, *drawn = drawn

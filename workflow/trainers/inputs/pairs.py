@@ -37,18 +37,14 @@ class Pairs:
         """Map the parts into memory; N is as many pairs of L as fit into `batch_size` places."""
         self._shape, self._batch_size, self._rank = shape, batch_size, rank
         if batch_size < shape["longest"]:
-            raise Refused(
-                "a batch of %d places; allowed: %d or more, a sentence's longest"
-                % (batch_size, shape["longest"])
-            )
+            allowed = f"{shape['longest']} or more, a sentence's longest"
+            raise Refused(f"a batch of {batch_size} places; allowed: {allowed}")
         paths = neighbouring_parts(folder, rank, world_size)
-        (self._type, self._seed), self._end = described(
-            folder, "tokens", lambda said: (type_and_seed(said), said["end"])
-        )
+        self._type, self._seed = described(folder, "tokens", type_and_seed)
+        self._end = described(folder, "tokens", lambda said: said["end"])
         self._parts = [(path, mapped(path, self._type)) for path in paths]
-        indices = [self._index(number) for number in range(len(paths))]
         # Of each pair: its part, where it begins there, and the tokens of both sentences.
-        self._places = np.concatenate(indices)
+        self._places = np.concatenate([self._index(number) for number in range(len(paths))])
         if not len(self._places):
             raise Refused("%s: rank %d has no pairs; allowed: one or more" % (folder, rank))
         self._padded = padded(self._places[:, 2:].max(axis=1), shape["longest"])
@@ -61,9 +57,8 @@ class Pairs:
         except OSError as error:
             raise Refused(f"{index}: cannot be read: {error.strerror}") from None
         if len(found) % 3:
-            raise Refused(
-                "%s: %d numbers; allowed: lines of offset and two lengths" % (index, len(found))
-            )
+            allowed = "lines of offset and two lengths"
+            raise Refused(f"{index}: {len(found)} numbers; allowed: {allowed}")
         found = found.reshape(-1, 3)
         found[:, 0] //= self._type.itemsize
         ends = found.sum(axis=1)
@@ -71,10 +66,8 @@ class Pairs:
             raise Refused("%s: ends before its index; allowed: a whole part" % path)
         longest = found[:, 1:].max(initial=0)
         if longest > self._shape["longest"]:
-            raise Refused(
-                "%s: has a sentence of %d tokens; allowed: up to %d, the shape's longest"
-                % (path, longest, self._shape["longest"])
-            )
+            allowed = f"up to {self._shape['longest']}, the shape's longest"
+            raise Refused(f"{path}: has a sentence of {longest} tokens; allowed: {allowed}")
         return np.insert(found, 0, number, axis=1)
 
     def __iter__(self):

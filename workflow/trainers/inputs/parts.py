@@ -1,4 +1,4 @@
-"""The parts in which a converted data set lies, dealt out to ranks."""
+"""The parts in which a converted data set lies, dealt out to ranks, and records of TFRecords."""
 
 import itertools
 import json
@@ -14,9 +14,8 @@ def even_parts(folder, world_size):
     """The parts of a data set, in order, if every rank can have equally many of them."""
     parts = sorted(path for path in Path(folder).glob("part-*") if not path.suffix)
     if not parts or len(parts) % world_size:
-        raise Refused(
-            f"{folder}: {len(parts)} parts for {world_size} ranks; allowed: a multiple of them"
-        )
+        what = f"{folder}: {len(parts)} parts for {world_size} ranks"
+        raise Refused(f"{what}; allowed: a multiple of them")
     return parts
 
 
@@ -33,19 +32,16 @@ def described(folder, kind, read):
     try:
         return read(json.loads(manifest.read_text(encoding="utf-8")))
     except (OSError, ValueError, LookupError, TypeError):
-        raise Refused(
-            "%s: is no manifest of %s; allowed: a folder that reperf has converted"
-            % (manifest, kind)
-        ) from None
+        what = f"{manifest}: is no manifest of {kind}"
+        raise Refused(f"{what}; allowed: a folder that reperf has converted") from None
 
 
 def mapped(path, number_type):
     """The ids of a part, which stay on the disk until they are asked for."""
     size = path.stat().st_size
     if size % number_type.itemsize:
-        raise Refused(
-            "%s: has %d bytes; allowed: whole ids of %d" % (path, size, number_type.itemsize)
-        )
+        allowed = f"whole ids of {number_type.itemsize}"
+        raise Refused(f"{path}: has {size} bytes; allowed: {allowed}")
     # Nothing cannot be mapped.
     return np.memmap(str(path), number_type, "r") if size else np.zeros(0, number_type)
 
@@ -64,13 +60,10 @@ def shuffled(count, seed, rank):
 
 
 def open_part(path):
-    """A part of TFRecords, as a memoryview, and where its records lie: their offsets and sizes.
+    """A part of TFRecords, as a memoryview, and its records' offsets and sizes, int64 [records, 2].
 
     Beside `part-00000` is `part-00000.idx`, with a line "offset size" for each record; where it is
     missing, the records are walked through.
-
-    Returns:
-        The bytes, and an int64 array [records, 2].
     """
     if not path.stat().st_size:
         raise Refused("%s: an empty part; allowed: TFRecords" % path)
@@ -105,3 +98,25 @@ AROUND = 16
 """Bytes around a TFRecord's message: its length (8), and the checksums of both (4 each)."""
 BEFORE = 12
 """Of them, those before the message."""
+
+
+def fields(message):
+    """The fields of a message of Protocol Buffers, (number, bytes or integer), below number 16."""
+    at, end = 0, len(message)
+    while at < end:
+        key, value = message[at], message[at + 1]
+        at += 2
+        if value & 0x80:
+            value, at = varint(message, at - 1)
+        if key & 7 == 2:  # the value is a length
+            value, at = message[at : at + value], at + value
+        yield key >> 3, value
+
+
+def varint(message, at):
+    """The number that begins at a byte, and where what follows it begins."""
+    value = shift = 0
+    while message[at] & 0x80:
+        value |= (message[at] & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+    return value | message[at] << shift, at + 1

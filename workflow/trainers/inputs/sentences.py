@@ -7,8 +7,7 @@ large GPU trains on.
 import numpy as np
 
 from trainers.contract.steplog import Refused
-from trainers.inputs.parts import AROUND, BEFORE, neighbouring_parts, open_part
-from trainers.inputs.protobuf import fields
+from trainers.inputs.parts import AROUND, BEFORE, fields, neighbouring_parts, open_part
 
 NAMES = (
     "input_ids",
@@ -46,12 +45,10 @@ class Sentences:
     """
 
     def __init__(self, folder, shape, batch_size, rank, world_size):
-        """Open the parts."""
         self._batch_size = batch_size
         self._lengths, self._limits = _expected(shape)
-        self._parts = [
-            (path, *open_part(path)) for path in neighbouring_parts(folder, rank, world_size)
-        ]
+        paths = neighbouring_parts(folder, rank, world_size)
+        self._parts = [(path, *open_part(path)) for path in paths]
         if not any(len(places) for _, _, places in self._parts):
             raise Refused("%s: rank %d has no records; allowed: one or more" % (folder, rank))
 
@@ -64,7 +61,8 @@ class Sentences:
                 pieces.append([array[at : at + taken] for array in block])
                 at, missing = at + taken, missing - taken
                 if not missing:
-                    yield tuple(map(_joined, zip(*pieces)))
+                    one = len(pieces) == 1
+                    yield tuple(pieces[0] if one else map(np.concatenate, zip(*pieces)))
                     pieces, missing = [], self._batch_size
 
     def _blocks(self):
@@ -82,9 +80,8 @@ class Sentences:
         whole = messages.view("<i8")[:, 0] + AROUND == sizes
         if not whole.all():
             at = np.argmin(whole)
-            raise Refused(
-                f"{path} at byte {offsets[at]}: no record of {sizes[at]} bytes; allowed: TFRecord"
-            )
+            what = f"{path} at byte {offsets[at]}: no record of {sizes[at]} bytes"
+            raise Refused(f"{what}; allowed: TFRecord")
         begins, ends = offsets + BEFORE, offsets + sizes - (AROUND - BEFORE)
         try:
             lists = _find_as_written(content, begins, ends)
@@ -98,18 +95,11 @@ class Sentences:
                 raise Refused(_why_not(path, offsets, name, lists[name], count))
             limit = self._limits.get(name)
             if limit is not None and array.max() >= limit:
-                at = np.argmax(array.max(axis=1))
-                raise Refused(
-                    f"{path} at byte {offsets[at]}: {name}: got {array.max()}; "
-                    f"allowed: below {limit}"
-                )
+                what = f"{path} at byte {offsets[np.argmax(array.max(axis=1))]}: {name}"
+                raise Refused(f"{what}: got {array.max()}; allowed: below {limit}")
             batch.append(array)
         batch[-1] = batch[-1][:, 0]
         return batch
-
-
-def _joined(pieces):
-    return pieces[0] if len(pieces) == 1 else np.concatenate(pieces)
 
 
 def _expected(shape):
@@ -185,10 +175,8 @@ def _find_by_name(path, content, begins, ends):
         lists = _lists_of(memoryview(content[begin:end]))
         for name in NAMES:
             if lists.get(name) is None:
-                raise Refused(
-                    f"{path} at byte {begin - BEFORE}: no {name}; "
-                    f"allowed: an Example with {', '.join(NAMES)}"
-                )
+                what = f"{path} at byte {begin - BEFORE}: no {name}"
+                raise Refused(f"{what}; allowed: an Example with {', '.join(NAMES)}")
             found[name].append(lists[name])
     lists = {}
     for name, pieces in found.items():

@@ -6,8 +6,7 @@ import numpy as np
 
 from trainers.contract.steplog import Refused
 from trainers.inputs.images import IMAGE, LABEL
-from trainers.inputs.parts import AROUND, BEFORE, even_parts, open_part
-from trainers.inputs.protobuf import fields, varint
+from trainers.inputs.parts import AROUND, BEFORE, even_parts, fields, open_part, varint
 
 _IMAGE, _LABEL = IMAGE.encode(), LABEL.encode()
 
@@ -42,9 +41,8 @@ class Records:
         try:
             jpeg, label = read_example(content[offset + BEFORE : offset + BEFORE + length])
         except (IndexError, TypeError, ValueError):
-            raise Refused(
-                f"{self.name(index)}: no image; allowed: an Example with {IMAGE} and {LABEL}"
-            ) from None
+            allowed = f"an Example with {IMAGE} and {LABEL}"
+            raise Refused(f"{self.name(index)}: no image; allowed: {allowed}") from None
         return jpeg, label - 1  # in ImageNet's TFRecords 0 is the background
 
 

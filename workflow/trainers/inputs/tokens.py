@@ -22,7 +22,6 @@ class Tokens:
     """
 
     def __init__(self, folder, shape, batch_size, rank, world_size):
-        """Map the parts into memory."""
         self._shape, self._batch_size, self._rank = shape, batch_size, rank
         paths = neighbouring_parts(folder, rank, world_size)
         number_type, self._seed = described(folder, "tokens", type_and_seed)
@@ -30,10 +29,8 @@ class Tokens:
         length, sizes = shape["context"], [len(ids) for _, ids in self._parts]
         self._ends = np.cumsum([max(0, size - 1) // length for size in sizes])
         if not self._ends[-1]:
-            raise Refused(
-                "%s: rank %d has parts of up to %d tokens; allowed: %d or more in one of them"
-                % (folder, rank, max(sizes), length + 1)
-            )
+            what = f"{folder}: rank {rank} has parts of up to {max(sizes)} tokens"
+            raise Refused(f"{what}; allowed: {length + 1} or more in one of them")
 
     def __iter__(self):
         samples = shuffled(self._ends[-1], self._seed, self._rank)

@@ -27,10 +27,8 @@ def word_batches(flags, rank, world_size, device):
         flags.data, "words", lambda said: (int(said["vocabulary"]), int(said["settings"]["seed"]))
     )
     if end > shape["vocabulary"]:
-        raise Refused(
-            "%s: has %d words; allowed: up to %d, the vocabulary"
-            % (flags.data, end, shape["vocabulary"])
-        )
+        allowed = f"up to {shape['vocabulary']}, the vocabulary"
+        raise Refused(f"{flags.data}: has {end} words; allowed: {allowed}")
     parts = [(path, mapped(path, ID)) for path in paths]
     drawn = _negatives(paths[0].with_name("vocab.txt"), end)
     random = np.random.RandomState([seed, rank])
