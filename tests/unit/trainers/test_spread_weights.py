@@ -27,7 +27,7 @@ def test_a_part_of_a_start_weight_is_the_wholes_to_the_bit(recipe, shape, monkey
         whole = weights.initial_weight(recipe, FLAGS, name, size)
         for rows, columns in zip(CUTS, CUTS[::-1], strict=True):
             index = (rows, columns)[: len(size)]
-            part = weights.initial_part(recipe, FLAGS, name, size, index)
+            part = weights.initial_weight(recipe, FLAGS, name, size, index)
             assert np.array_equal(part, whole[index])
             assert part.dtype == np.float32
 
@@ -40,7 +40,7 @@ def test_pieces_of_any_size_are_drawn_alike(size, at_once, monkeypatch):
     name = "layer1.ffn.out.weight"
     whole = weights.initial_weight(llama, FLAGS, name, size)
     index = slice(1, None), slice(1, 3)
-    assert np.array_equal(weights.initial_part(llama, FLAGS, name, size, index), whole[index])
+    assert np.array_equal(weights.initial_weight(llama, FLAGS, name, size, index), whole[index])
 
 
 @pytest.mark.parametrize(

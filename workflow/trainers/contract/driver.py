@@ -11,7 +11,7 @@ from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.precision import precision_of
 from trainers.contract.recipe import dropout_of, optimizer_of
 from trainers.contract.steplog import Refused, StepLog
-from trainers.contract.weights import Watched, initial_part, initial_weight
+from trainers.contract.weights import Watched, initial_weight
 
 SETTLING = 2
 """Iterations in which a framework may ask for more memory than there is, to see what is fastest."""
@@ -61,13 +61,9 @@ class Work:
             raise Refused(f"{has} has {len(self.shapes)}")
         return dict(zip(self.shapes, weights))
 
-    def start(self, name):
-        """The float32 array from which a weight starts."""
-        return initial_weight(self.recipe, self.flags, name, self.shapes[name])
-
-    def start_part(self, name, index):
-        """A part of that array: index is a slice for each dimension."""
-        return initial_part(self.recipe, self.flags, name, self.shapes[name], index)
+    def start(self, name, index=None):
+        """The float32 array from which a weight starts, or a part: a slice for each dimension."""
+        return initial_weight(self.recipe, self.flags, name, self.shapes[name], index)
 
     def decay(self, name):
         """A weight's decay."""

@@ -14,24 +14,18 @@ def initial_weights(recipe, flags):
         yield name, initial_weight(recipe, flags, name, size)
 
 
-def initial_weight(recipe, flags, name, size):
-    """The array from which a weight starts, the same in every framework to the bit.
+def initial_weight(recipe, flags, name, size, index=None):
+    """The array from which a weight starts, or a part of it, in every framework equal to the bit.
 
-    Each has its own seed, so that a process that holds some of them makes only those.
+    Each has its own seed, so that a process that holds some of them makes only those. A part, a
+    slice for each dimension, is for recipes that make each number from two separate bytes.
     """
     # numpy's one generator whose numbers are the same in every version.
     random = np.random.RandomState([flags.seed, zlib.crc32(name.encode())])
+    if index is not None:
+        random = _Part(random, size, index)
+        size = random.size
     return recipe.start(name, size, random, flags.proof)
-
-
-def initial_part(recipe, flags, name, size, index):
-    """A part of the array from which a weight starts, without the rest, equal to the bit.
-
-    For recipes that make each number from two separate bytes, as those of transformers do.
-    """
-    random = np.random.RandomState([flags.seed, zlib.crc32(name.encode())])
-    part = _Part(random, size, index)
-    return recipe.start(name, part.size, part, flags.proof)
 
 
 AT_ONCE = 1 << 22

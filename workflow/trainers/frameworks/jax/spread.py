@@ -56,7 +56,7 @@ class Spread(backend.Step):
     def _part_of(self, name, index):
         size = self._work.shapes[name]
         ranges = (one.indices(extent)[:2] for one, extent in zip(index, size, strict=True))
-        return self._work.start_part(name, tuple(slice(*each) for each in ranges))
+        return self._work.start(name, tuple(slice(*each) for each in ranges))
 
     def _one(self, weights, moments, iteration, batch):
         def scaled(weights):

@@ -56,8 +56,7 @@ class Backend(Eager):
             settings.variables(GPU_SETTINGS)
             options.gpu_options.visible_device_list = str(place.local_rank)
             # Else nothing is left for DALI's buffers.
-            allow_growth = settings.switched("allow_growth", flags.dali)
-            options.gpu_options.allow_growth = allow_growth
+            options.gpu_options.allow_growth = settings.switched("allow_growth", flags.dali)
             self.device_name = gpu_name(options, place.local_rank)
         if flags.compile:
             options.graph_options.optimizer_options.global_jit_level = tf.OptimizerOptions.ON_1
@@ -132,7 +131,8 @@ class DataParallel(backend.Step):
         own = {weight.name for weight in self._weights.values()}
         others = [variable for variable in tf.global_variables() if variable.name not in own]
         session.run(tf.variables_initializer(others))
-        start_input(session)
+        if start_input is not None:
+            start_input(session)
 
     def _make_input(self, work):
         """The next batch as tensors, the seconds waited for batches so far, and what starts them.
@@ -152,7 +152,7 @@ class DataParallel(backend.Step):
             if dali is None:
                 raise Refused("--dali reads images; allowed here: the usual reader")
             next_batch = functools.partial(dali, flags, rank, world_size, local_rank)
-            start = starts_itself
+            start = None  # by itself
         else:
             dataset = work.batches(flags, rank, world_size)
             batches = batches_read(work, self._counter, dataset)
@@ -194,10 +194,6 @@ def iterated(flags, batches, feed):
     return iterator.get_next, lambda session: session.run(iterator.initializer, feed)
 
 
-def starts_itself(_session):
-    """As DALI does."""
-
-
 def make_seed(flags, place):
     """Two int32 numbers that depend on this rank, and change with each iteration."""
     with tf.device("/cpu:0"):  # where random kernels want it, so that no GPU is waited for
@@ -213,6 +209,5 @@ def make_gradients(loss, scale, weights, place):
 
 
 def sum_over_ranks(counts, place):
-    """The sums of all ranks' counts, in the graph."""
     counts = tf.identity(counts)
     return counts if place.world_size == 1 else hvd.allreduce(counts, op=hvd.Sum)

@@ -145,8 +145,7 @@ class DataParallel(backend.Step):
         return iter(self._strategy.distribute_datasets_from_function(dataset_of)).get_next
 
     def weights(self):
-        for name, weight in self._weights.items():
-            yield name, weight.numpy()
+        return ((name, weight.numpy()) for name, weight in self._weights.items())
 
     def without_dropout(self):
         return float(self._judge())

@@ -57,12 +57,12 @@ class EncoderDecoder:
 
     def _attention(self, x, mask, name, dropout):
         fused = self.layers.linear(self._norm(x, name), name + ".qkv")
-        heads = heads_of(fused, _length(mask), 3, self.shape["heads"])
+        heads = heads_of(fused, tf.shape(mask)[-1], 3, self.shape["heads"])
         return self._out(x, attended(*heads, mask, dropout), name, dropout)
 
     def _cross(self, x, memory, mask, name, dropout):
         """Attention to what the encoder has made."""
-        layers, heads, length = self.layers, self.shape["heads"], _length(mask)
+        layers, heads, length = self.layers, self.shape["heads"], tf.shape(mask)[-1]
         (query,) = heads_of(layers.linear(self._norm(x, name), name + ".query"), length, 1, heads)
         key, value = heads_of(layers.linear(memory, name + ".kv"), length, 2, heads)
         return self._out(x, attended(query, key, value, mask, dropout), name, dropout)
@@ -77,11 +77,6 @@ class EncoderDecoder:
 
     def _norm(self, x, name):
         return self.layers.layer_norm(x, name, transformer.NORM_EPSILON)
-
-
-def _length(mask):
-    """That of all sentences, from what is added to scores."""
-    return tf.shape(mask)[-1]
 
 
 def _smoothed(logits, labels):

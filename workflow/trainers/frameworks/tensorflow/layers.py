@@ -13,10 +13,8 @@ from trainers.inputs import images
 class Layers:
     """Layers that compute in the type of their input, with float32 weights.
 
-    Args:
-        weights: variables by their names in the recipe; convolutions are [height, width, in, out],
-            all others have the recipe's sizes.
-        dtype: the type in which most of a model computes.
+    Weights are variables by their names in the recipe; convolutions are [height, width, in, out],
+    all others have the recipe's sizes. Most of a model computes in `dtype`.
     """
 
     def __init__(self, weights, dtype=tf.float32):
@@ -35,7 +33,6 @@ class Layers:
         return tf.nn.conv2d(padded(x, int(kernel.shape[0]) // 2), kernel, stride, "VALID")
 
     def bias(self, x, name):
-        """Add a bias to the last axis."""
         return tf.nn.bias_add(x, tf.cast(self.weights[name + ".bias"], x.dtype))
 
     def linear(self, x, name):

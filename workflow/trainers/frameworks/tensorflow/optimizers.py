@@ -10,13 +10,10 @@ from trainers.contract.recipe import AdamW
 
 
 def make_update(work, weights):
-    """What updates the weights, with the variables that it needs.
-
-    It takes gradients, averaged over the ranks and in the order of the weights; it returns the
-    operation.
+    """What updates the weights: it takes gradients, averaged over the ranks and in the order of the
+    weights, and returns the operation.
     """
-    make = _make_adamw if isinstance(work.optimizer, AdamW) else _make_sgd
-    return make(work, weights)
+    return (_make_adamw if isinstance(work.optimizer, AdamW) else _make_sgd)(work, weights)
 
 
 def _make_sgd(work, weights):

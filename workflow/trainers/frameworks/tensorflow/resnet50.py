@@ -28,15 +28,10 @@ class ResNet50:
             x = self._bottleneck(x, name, stride)
         logits = self.layers.linear(tf.reduce_mean(tf.cast(x, tf.float32), [1, 2]), "fc")
         smooth = resnet50.LABEL_SMOOTHING / resnet50.CLASSES
-        targets = tf.one_hot(
-            labels,
-            resnet50.CLASSES,
-            on_value=1 - resnet50.LABEL_SMOOTHING + smooth,
-            off_value=smooth,
-        )
-        return tf.reduce_mean(
-            tf.nn.softmax_cross_entropy_with_logits(labels=targets, logits=logits)
-        )
+        own = 1 - resnet50.LABEL_SMOOTHING + smooth
+        targets = tf.one_hot(labels, resnet50.CLASSES, on_value=own, off_value=smooth)
+        losses = tf.nn.softmax_cross_entropy_with_logits(labels=targets, logits=logits)
+        return tf.reduce_mean(losses)
 
     def _bottleneck(self, x, name, stride):
         """1x1, 3x3 and 1x1 convolutions beside a shortcut."""

@@ -7,8 +7,8 @@ from trainers.frameworks.tensorflow.layers import own_variable
 
 
 def make_scale(precision):
-    """The loss scale of a precision: `value`, by which a backend multiplies the loss and divides
-    its gradients, and guard(update, gradients).
+    """What has a `value`, by which a backend multiplies the loss and divides its gradients, and
+    guard(update, gradients), which updates the weights and returns the operation.
     """
     if precision.loss_scale == DYNAMIC:
         return DynamicLossScale()
@@ -22,7 +22,6 @@ class LossScale:
         self.value = value
 
     def guard(self, update, gradients):
-        """Update the weights with gradients; returns the operation."""
         return update(gradients)
 
 

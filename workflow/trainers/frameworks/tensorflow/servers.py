@@ -70,15 +70,10 @@ class Backend(Eager):
         return batch
 
     def step(self, work):
-        optimizer = work.optimizer
-        if (
-            not isinstance(optimizer, Sgd)
-            or optimizer.momentum
-            or any(map(work.decay, work.shapes))
-        ):
-            raise Refused(
-                "servers update by plain SGD; allowed: a recipe without momentum or decay"
-            )
+        plain = isinstance(work.optimizer, Sgd) and not work.optimizer.momentum
+        if not plain or any(map(work.decay, work.shapes)):
+            allowed = "a recipe without momentum or decay"
+            raise Refused(f"servers update by plain SGD; allowed: {allowed}")
         if work.flags.together:
             return Session(self, work)
         return Coordinator(self, work) if self.place.rank == 0 else Worker(self, work)
@@ -104,13 +99,12 @@ class Shared(Layers):
             else [size[0]]
             for name, size in work.shapes.items()
         }
-        self._parts = {
-            name: [
-                make(f"{name}.{number}", (rows, *work.shapes[name][1:]))
-                for number, rows in enumerate(cut)
-            ]
-            for name, cut in self._cuts.items()
-        }
+        self._parts = {}
+        for name, cut in self._cuts.items():
+            sizes = ((rows, *work.shapes[name][1:]) for rows in cut)
+            self._parts[name] = [make(f"{name}.{n}", size) for n, size in enumerate(sizes)]
+        self.variables = [one for parts in self._parts.values() for one in parts]
+        """All of them: of a table, the neighbouring rows that each server has."""
         whole = work.shapes.keys() - set(work.recipe.TABLES)
         super().__init__({name: self._parts[name][0] for name in whole})
 
@@ -118,15 +112,10 @@ class Shared(Layers):
         """The rows of a table that indices, of any shape, name: one more axis."""
         return v1.nn.embedding_lookup(self._parts[name], indices, partition_strategy="div")
 
-    @property
-    def variables(self):
-        """All of them: of a table, the neighbouring rows that each server has."""
-        return [one for parts in self._parts.values() for one in parts]
-
-    def starts(self):
-        """The array from which each of them starts."""
+    def started(self):
+        """Each variable, and the array from which it starts."""
         for name, cut in self._cuts.items():
-            yield from np.split(self._work.start(name), np.cumsum(cut)[:-1])
+            yield from zip(self._parts[name], np.split(self._work.start(name), np.cumsum(cut)[:-1]))
 
     def arrays(self, read):
         """Name and array of each weight, given what reads variables."""
@@ -140,16 +129,12 @@ class Shared(Layers):
     def _subtract(self, variable, gradient):
         if gradient is None:
             raise Refused(f"the loss does not depend on {variable.name}")
+        to, ops = {"resource": variable.handle}, tf.raw_ops
         with v1.device(variable.device):
             if isinstance(gradient, tf.IndexedSlices):
-                return tf.raw_ops.ResourceScatterSub(
-                    resource=variable.handle,
-                    indices=gradient.indices,
-                    updates=self._rate * gradient.values,
-                )
-            return tf.raw_ops.AssignSubVariableOp(
-                resource=variable.handle, value=self._rate * gradient
-            )
+                taken = self._rate * gradient.values
+                return ops.ResourceScatterSub(indices=gradient.indices, updates=taken, **to)
+            return ops.AssignSubVariableOp(value=self._rate * gradient, **to)
 
 
 class Session(backend.Step):
@@ -168,7 +153,7 @@ class Session(backend.Step):
             config = v1.ConfigProto(device_filters=filters)
             self._session = v1.Session(self._server.target, config=config)
         if rank == 0:
-            for variable, start in zip(self._layers.variables, self._layers.starts()):
+            for variable, start in self._layers.started():
                 self._session.run(variable.initializer, {given[variable.name]: start})
         made.gather("the weights are there")
         self._train = self._session.make_callable(loss, batch)
@@ -213,9 +198,8 @@ class Coordinator(backend.Step):
         self._made, self._workers = made, made.place.world_size
         self._server = _server("worker", 0, work.flags.threads)
         self.feed = _Dealt(made, work, (0, 1))
-        resolver = tf.distribute.cluster_resolver.SimpleClusterResolver(
-            _cluster(), rpc_layer="grpc"
-        )
+        resolvers = tf.distribute.cluster_resolver
+        resolver = resolvers.SimpleClusterResolver(_cluster(), rpc_layer="grpc")
         made.gather("workers are there")
         strategy = tf.distribute.ParameterServerStrategy(resolver)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
@@ -225,7 +209,7 @@ class Coordinator(backend.Step):
 
         with strategy.scope():
             self._layers = Shared(work, make)
-            for variable, start in zip(self._layers.variables, self._layers.starts()):
+            for variable, start in self._layers.started():
                 variable.assign(start)
         self._model = work.model(work.flags, self._layers)
         self._first = True
@@ -242,16 +226,13 @@ class Coordinator(backend.Step):
         return self._layers.arrays(lambda parts: [one.numpy() for one in parts])
 
     def __call__(self, wanted):
-        loss = self._scheduled()
-        if self._first:  # of which the loss must be that of the start weights
-            self._coordinator.join()
-            self._first = False
-        for _ in range(1, self._workers):
-            self._scheduled()
-        return loss
-
-    def _scheduled(self):
-        return self._coordinator.schedule(self._train, args=next(self.feed))
+        losses = []
+        for _ in range(self._workers):
+            losses.append(self._coordinator.schedule(self._train, args=next(self.feed)))
+            if self._first:  # of which the loss must be that of the start weights
+                self._coordinator.join()
+                self._first = False
+        return losses[0]
 
     def fetch(self, loss):
         self.finish()

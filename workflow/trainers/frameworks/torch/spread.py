@@ -84,7 +84,7 @@ class Spread(DataParallel):
             for name, weight in work.named(network.parameters()).items():
                 held = self.held(weight)
                 if held.numel():
-                    held.copy_(torch.from_numpy(work.start_part(name, _index_of(weight))))
+                    held.copy_(torch.from_numpy(work.start(name, _index_of(weight))))
         return network, network
 
     def compiled(self):
