@@ -51,6 +51,7 @@ def learning_rate(global_batch):
 def weight_shapes(shape):
     """The weights in the order in which a token passes them.
 
+    A layer is attention, then two linear layers, each beside a shortcut and before a layer norm.
     Linear layers are [out, in]; the rows of "attention.qkv" are those of queries, of keys, then of
     values. "mlm" predicts masked tokens with the word embedding and "mlm.bias", "nsp" from "pooler"
     whether the second sentence follows the first.

@@ -32,6 +32,7 @@ def learning_rate(global_batch):
 def weight_shapes(shape):
     """The weights in the order in which a token passes them.
 
+    A layer is attention, then two linear layers, each behind a layer norm and beside a shortcut.
     Linear layers are [out, in]; the rows of "attention.qkv" are those of queries, of keys, then of
     values.
     """

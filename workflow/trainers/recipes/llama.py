@@ -52,6 +52,7 @@ def learning_rate(global_batch):
 def weight_shapes(shape):
     """The weights in the order in which a token passes them. Linear layers are [out, in].
 
+    A layer is attention, then gated linear layers, each behind a norm and beside a shortcut.
     Queries, keys and values have matrices of their own, whose rows ranks can share.
     """
     hidden, wide = shape["hidden"], shape["intermediate"]

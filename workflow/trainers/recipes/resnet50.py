@@ -13,7 +13,9 @@ from trainers.inputs.images import noise as synthetic_batch
 
 __all__ = ["synthetic_batch"]
 
-EXPANSION = 4  # a block's output channels per channel of its width
+EXPANSION = 4
+"""Output channels per channel of the width of a block: 1x1, 3x3 and 1x1 convolutions beside a
+shortcut. A model takes uint8 images [N, H, W, 3] and labels [N]."""
 
 BATCH_NORM_EPSILON = 1e-5
 BATCH_NORM_MOMENTUM = 0.9  # how much of the running averages a step keeps

@@ -7,8 +7,6 @@ from trainers.recipes import alexnet
 
 
 class AlexNet:
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy."""
-
     def __init__(self, flags, compute):
         self._compute, self._dropout = compute, dropout_of(alexnet, flags)
 

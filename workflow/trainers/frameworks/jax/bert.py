@@ -10,8 +10,6 @@ from trainers.recipes import bert
 
 
 class Bert:
-    """Takes a batch as the recipe makes it, returns the mean loss of both predictions."""
-
     def __init__(self, flags, compute):
         self._shape, self._compute = flags.shape, compute
         self._dropout = dropout_of(bert, flags)
@@ -39,7 +37,6 @@ class Bert:
         return total / (counted.sum() + bert.PREDICTIONS_EPSILON) + nsp, state
 
     def _layer(self, made, name, x, mask):
-        """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
         fused = made.linear(name + "attention.qkv", x)
         found = made.attended(fused, self._shape["heads"], mask)
         attended = made.linear(name + "attention.out", found)

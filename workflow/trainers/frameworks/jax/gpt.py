@@ -15,8 +15,6 @@ from trainers.recipes import gpt2
 
 
 class Gpt:
-    """Takes tokens and those that follow each [N, S], returns their mean cross-entropy."""
-
     def __init__(self, flags, compute):
         self._shape, self._compute = flags.shape, compute
         self._by = attention_by(flags.shape["hidden"] // flags.shape["heads"], compute)
@@ -32,7 +30,6 @@ class Gpt:
         return losses.mean(), state
 
     def _layer(self, made, name, x):
-        """Attention, then two linear layers, each behind a layer norm and beside a shortcut."""
         fused = made.linear(name + "attention.qkv", made.norm(name + "attention", x))
         found = attended_before(fused, self._shape["heads"], self._by)
         x = x + made.linear(name + "attention.out", found)

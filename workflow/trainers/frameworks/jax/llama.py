@@ -11,8 +11,6 @@ from trainers.recipes import llama
 
 
 class Llama:
-    """Takes tokens and those that follow each [N, S], returns their mean cross-entropy."""
-
     def __init__(self, flags, compute):
         self._shape, self._compute = flags.shape, compute
         self._rotations = llama.rotations(flags.shape)

@@ -14,8 +14,6 @@ AVERAGES = {"mean": 0.0, "variance": 1.0}
 
 
 class ResNet50:
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean smoothed cross-entropy."""
-
     def __init__(self, flags, compute):
         self._sizes, self._compute = resnet50.weight_shapes(flags.shape), compute
 

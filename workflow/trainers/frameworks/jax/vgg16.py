@@ -7,8 +7,6 @@ from trainers.recipes import vgg16
 
 
 class VGG16:
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy."""
-
     def __init__(self, flags, compute):
         self._compute, self._dropout = compute, dropout_of(vgg16, flags)
 

@@ -80,8 +80,6 @@ class Embeddings(nn.HybridBlock):
 
 
 class Layer(nn.HybridBlock):
-    """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
-
     def __init__(self, shape, dropout, device):
         super().__init__()
         hidden = shape["hidden"]

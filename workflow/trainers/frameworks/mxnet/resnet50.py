@@ -44,8 +44,6 @@ class ResNet50(nn.HybridBlock):
 
 
 class Bottleneck(nn.HybridBlock):
-    """1x1, 3x3 and 1x1 convolutions beside a shortcut; the output has 4 x `width` channels."""
-
     def __init__(self, layers, channels, width, stride):
         super().__init__()
         out = resnet50.EXPANSION * width

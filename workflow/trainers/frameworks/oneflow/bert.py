@@ -58,8 +58,6 @@ class Embeddings(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
-
     def __init__(self, shape, dropout):
         super().__init__()
         hidden = shape["hidden"]

@@ -67,8 +67,6 @@ class Classifier(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions beside a shortcut; the output has 4 x `width` channels."""
-
     def __init__(self, channels, width, stride, norm_relu):
         super().__init__()
         out = resnet50.EXPANSION * width

@@ -11,8 +11,6 @@ from trainers.recipes import bert
 
 
 class Bert(nn.Layer):
-    """Takes a batch as the recipe makes it, returns the mean loss of both predictions."""
-
     def __init__(self, flags, layout):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(bert, flags)
@@ -58,8 +56,6 @@ class Embeddings(nn.Layer):
 
 
 class Layer(nn.Layer):
-    """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
-
     def __init__(self, shape, dropout):
         super().__init__()
         hidden = shape["hidden"]

@@ -11,8 +11,6 @@ from trainers.recipes import transformer
 
 
 class EncoderDecoder(nn.Layer):
-    """Takes a batch as the recipe makes it, returns the mean loss of the real tokens."""
-
     def __init__(self, flags, layout):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(transformer, flags)
@@ -47,8 +45,6 @@ class EncoderDecoder(nn.Layer):
 
 
 class Encoder(nn.Layer):
-    """Attention, then two linear layers, each behind a layer norm and beside a shortcut."""
-
     def __init__(self, shape, dropout):
         super().__init__()
         self.attention = Attended(shape, dropout)

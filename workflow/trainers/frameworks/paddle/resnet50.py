@@ -7,8 +7,6 @@ from trainers.recipes import resnet50
 
 
 class ResNet50(nn.Layer):
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean smoothed cross-entropy."""
-
     def __init__(self, flags, layout):
         super().__init__()
         self.normalize = Normalize(layout)
@@ -26,8 +24,6 @@ class ResNet50(nn.Layer):
 
 
 class Bottleneck(nn.Layer):
-    """1x1, 3x3 and 1x1 convolutions beside a shortcut; the output has 4 x `width` channels."""
-
     def __init__(self, channels, width, stride, layout):
         super().__init__()
         out = resnet50.EXPANSION * width

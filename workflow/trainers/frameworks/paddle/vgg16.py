@@ -9,8 +9,6 @@ from trainers.recipes import plain, vgg16
 
 
 class VGG16(nn.Layer):
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy."""
-
     def __init__(self, flags, layout):
         super().__init__()
         self.layout = layout

@@ -10,10 +10,7 @@ from trainers.recipes import bert
 
 
 class Bert:
-    """Takes a batch as the recipe makes it, returns the mean loss of both predictions.
-
-    Features of all tokens are rows, [N S, H], but inside of attention.
-    """
+    """Features of all tokens are rows, [N S, H], but inside of attention."""
 
     def __init__(self, flags, layers):
         self.layers = layers
@@ -52,7 +49,6 @@ class Bert:
         return self._norm(x, "embeddings")
 
     def _layer(self, x, mask, name, numbers):
-        """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
         layers = self.layers
         attended = layers.linear(self._attend(x, mask, name, numbers), name + ".attention.out")
         x = self._norm(x + self._dropout(attended, numbers), name + ".attention")

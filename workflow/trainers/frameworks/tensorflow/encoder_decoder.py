@@ -10,10 +10,7 @@ from trainers.recipes import transformer
 
 
 class EncoderDecoder:
-    """Takes a batch as the recipe makes it, returns the mean loss of the real tokens.
-
-    Features of all tokens are rows, [N L, H], but inside of attention.
-    """
+    """Features of all tokens are rows, [N L, H], but inside of attention."""
 
     def __init__(self, flags, layers):
         self.layers = layers
@@ -61,7 +58,6 @@ class EncoderDecoder:
         return self._out(x, attended(*heads, mask, dropout), name, dropout)
 
     def _cross(self, x, memory, mask, name, dropout):
-        """Attention to what the encoder has made."""
         layers, heads, length = self.layers, self.shape["heads"], tf.shape(mask)[-1]
         (query,) = heads_of(layers.linear(self._norm(x, name), name + ".query"), length, 1, heads)
         key, value = heads_of(layers.linear(memory, name + ".kv"), length, 2, heads)
@@ -72,7 +68,6 @@ class EncoderDecoder:
         return self._out(x, inside, name, dropout)
 
     def _out(self, x, made, name, dropout):
-        """The end of each part: a linear layer, beside a shortcut."""
         return x + dropout(self.layers.linear(made, name + ".out"))
 
     def _norm(self, x, name):

@@ -8,8 +8,6 @@ from trainers.recipes import resnet50
 
 
 class ResNet50:
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean smoothed cross-entropy."""
-
     def __init__(self, flags, layers):
         self.layers = layers
         self.averages = {}  # running ones, such as "stem.bn.mean" and "stem.bn.variance"
@@ -34,7 +32,6 @@ class ResNet50:
         return tf.reduce_mean(losses)
 
     def _bottleneck(self, x, name, stride):
-        """1x1, 3x3 and 1x1 convolutions beside a shortcut."""
         y = tf.nn.relu(self._conv_bn(x, name + ".1"))
         y = tf.nn.relu(self._conv_bn(y, name + ".2", stride))
         y = self._conv_bn(y, name + ".3")

@@ -9,8 +9,6 @@ from trainers.recipes import vgg16
 
 
 class VGG16:
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy."""
-
     def __init__(self, flags, layers):
         self.layers = layers
         self.features = int(np.prod(vgg16.features(flags.shape)))

@@ -11,8 +11,6 @@ from trainers.recipes import bert
 
 
 class Bert(nn.Module):
-    """Takes a batch as the recipe makes it, returns the mean loss of both predictions."""
-
     def __init__(self, flags, attention=Attention):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(bert, flags)
@@ -72,8 +70,6 @@ class Embeddings(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, then two linear layers, each beside a shortcut and before a layer norm."""
-
     def __init__(self, shape, dropout, attention):
         super().__init__()
         hidden = shape["hidden"]

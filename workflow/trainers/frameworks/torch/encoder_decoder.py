@@ -11,8 +11,6 @@ from trainers.recipes import transformer
 
 
 class EncoderDecoder(nn.Module):
-    """Takes a batch as the recipe makes it, returns the mean loss of the real tokens."""
-
     def __init__(self, flags):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(transformer, flags)

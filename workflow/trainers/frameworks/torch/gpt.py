@@ -16,8 +16,6 @@ LANES = 64
 
 
 class Gpt(nn.Module):
-    """Takes tokens and those that follow each [N, S], returns their mean cross-entropy."""
-
     def __init__(self, flags):
         super().__init__()
         shape, hidden, epsilon = flags.shape, flags.shape["hidden"], gpt2.NORM_EPSILON

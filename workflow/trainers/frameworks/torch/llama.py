@@ -21,8 +21,6 @@ from trainers.recipes import llama
 
 
 class Llama(nn.Module):
-    """Takes tokens and those that follow each [N, S], returns their mean cross-entropy."""
-
     def __init__(self, flags):
         super().__init__()
         self.shape = shape = flags.shape
@@ -87,8 +85,6 @@ class Llama(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, then gated linear layers, each behind a norm and beside a shortcut."""
-
     def __init__(self, shape):
         super().__init__()
         hidden, wide = shape["hidden"], shape["intermediate"]

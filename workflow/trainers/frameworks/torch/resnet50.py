@@ -10,8 +10,6 @@ from trainers.recipes import resnet50
 
 
 class ResNet50(Layered):
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean smoothed cross-entropy."""
-
     @staticmethod
     def layers(flags):
         norm, stem, pool = COMPILED if flags.compile else USUAL
@@ -37,8 +35,6 @@ class _Mean(nn.Module):
 
 
 class Bottleneck(nn.Module):
-    """1x1, 3x3 and 1x1 convolutions beside a shortcut; the output has 4 x `width` channels."""
-
     def __init__(self, norm, channels, width, stride):
         super().__init__()
         out = resnet50.EXPANSION * width

@@ -11,8 +11,6 @@ from trainers.recipes import plain, vgg16
 
 
 class VGG16(Layered):
-    """Takes uint8 images [N, H, W, 3] and labels [N], returns their mean cross-entropy."""
-
     loss = staticmethod(nn.functional.cross_entropy)
 
     @staticmethod
