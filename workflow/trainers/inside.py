@@ -1,11 +1,8 @@
 """What an environment or a container image holds, as one line of JSON, asked from inside.
 
-    python -m trainers.inside torch
-    python -m trainers.inside torch --listed
-
-Its Python, packages and operating system, and how its framework was built. It needs nothing beside
-the standard library, and no GPU: what a framework is, is known even where it cannot be imported.
-With --listed nothing is imported, so that it may be asked wherever a run starts.
+python -m trainers.inside torch says its Python, packages and operating system, and how its
+framework was built, also where that cannot be imported. With --listed nothing is imported, so that
+it may be asked wherever a run starts. It needs nothing beside the standard library, and no GPU.
 """
 
 import argparse
@@ -26,11 +23,8 @@ from trainers.contract.compilers import COMPILERS, compiler_for
 
 
 def inside(framework):
-    """What is here; `overlay` are the packages that a virtual environment adds.
-
-    `cuda`, `rocm` and `nccl` are the versions for which the framework was built, None in a build
-    for CPUs; `architectures` are empty if it does not say them, and `import_trouble` is the last
-    line of what an import said if it failed.
+    """What is here; `overlay` are the packages that a virtual environment adds, and
+    `import_trouble` is the last line of what an import of the framework said if it failed.
     """
     packages, overlay = _packages()
     return {
@@ -66,14 +60,9 @@ def _framework(name, packages):
     known = FRAMEWORKS.get(name)
     build = known(folder) if known else Build((name.replace("_", "-"),))
     installed = (packages[one] for one in build.distributions if one in packages)
-    return {
-        "framework": version or next(installed, None),
-        "cuda": build.cuda,
-        "rocm": build.rocm,
-        "nccl": build.nccl,
-        "architectures": build.architectures,
-        "import_trouble": trouble,
-    }
+    known = build._asdict()
+    del known["distributions"]
+    return {"framework": version or next(installed, None), **known, "import_trouble": trouble}
 
 
 def _packages():
@@ -93,10 +82,7 @@ def _packages():
 
 
 def _of_conda():
-    """The packages of a conda environment, name -> version and build: libraries such as MKL, too.
-
-    Builds differ in what matters, too: only the build says which BLAS conda-forge's libblas is.
-    """
+    """A conda environment's packages, name -> version and build, which says, say, which BLAS it is."""
     prefix = sys.base_prefix if _adds_to_what_is_beneath() else sys.prefix
     try:
         files = os.listdir(os.path.join(prefix, "conda-meta"))

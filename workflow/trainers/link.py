@@ -1,10 +1,7 @@
-"""Lay links to NVIDIA's packages where a framework looks for CUDA's libraries, once, when built.
+"""Link NVIDIA's packages of CUDA's libraries to where a framework looks: python -m trainers.link mxnet
 
-    python -m trainers.link paddle
-
-The package index has CUDA's libraries as packages. Some frameworks know nothing of them: they ask
-the loader, which looks beside their own libraries. A framework that finds them itself, or that
-has no such packages, is left as it is.
+Some frameworks know nothing of such packages: they ask the loader, which looks beside their own
+libraries. Others are left as they are.
 """
 
 import argparse
@@ -18,11 +15,7 @@ LOOKS_IN = {"mxnet": ".", "paddle": "libs"}
 
 
 def link(folder, beside):
-    """Link each of CUDA's libraries, by its name and by its name without a version.
-
-    Returns:
-        The names that were linked.
-    """
+    """Link each of CUDA's libraries, by its name with a version and without; returns the names."""
     there = os.path.join(folder, beside)
     names = []
     for path in found(os.path.dirname(folder), "nvidia/*/lib/lib*.so*"):

@@ -21,16 +21,11 @@ _COMPILER = re.compile(rb"(libnvrtc\.so(?:\.\d+)+)")
 class Build(NamedTuple):
     """One framework, as it is installed."""
 
-    distributions: Tuple[str, ...]
-    """The names under which package indexes have it."""
-    cuda: Optional[str] = None
-    """The version of CUDA, such as 13.0; None for a build without."""
-    nccl: Optional[str] = None
-    """The version of NCCL that it loads, or holds."""
-    architectures: Tuple[str, ...] = ()
-    """What it says itself that it is compiled for, such as sm_90; empty if it does not say."""
-    rocm: Optional[str] = None
-    """The version of ROCm, such as 6.4, whose GPUs the build calls `cuda`; None without ROCm."""
+    distributions: Tuple[str, ...]  # the names under which package indexes have it
+    cuda: Optional[str] = None  # its version, such as 13.0; None for a build without
+    nccl: Optional[str] = None  # the version that it loads, or holds
+    architectures: Tuple[str, ...] = ()  # such as sm_90; empty if it does not say
+    rocm: Optional[str] = None  # its version, such as 6.4, whose GPUs the build calls `cuda`
 
 
 def folder_of(package):
@@ -60,13 +55,9 @@ def values_in(path):
 
 def said_by(code):
     """The last line of what code says in a process of its own; None and why if that fails."""
+    pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     answer = subprocess.run(
-        [sys.executable, "-c", code],
-        check=False,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        universal_newlines=True,
+        [sys.executable, "-c", code], check=False, universal_newlines=True, **pipes
     )
     lines = answer.stdout.split("\n") if answer.returncode == 0 else answer.stderr.split("\n")
     last = next((line.strip() for line in reversed(lines) if line.strip()), "")
@@ -110,15 +101,12 @@ def compiler_version(libraries, folder):
 def written_in(libraries, pattern):
     """The first group of a pattern's first match in the bytes of libraries, None without one."""
     for path in libraries:
-        with open(path, "rb") as stream, _mapped(stream) as content:
-            match = pattern.search(content)
-            if match:
-                return match[1].decode()
+        with open(path, "rb") as stream:
+            content = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+        match = pattern.search(content)
+        if match:
+            return match[1].decode()
     return None
-
-
-def _mapped(stream):
-    return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
 
 
 def cuda_version(number):

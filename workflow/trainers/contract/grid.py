@@ -13,10 +13,8 @@ class Grid(NamedTuple):
 
     rank: int
     replicas: int
-    shard: int
-    """Over how many ranks each part of the weights is spread until it is needed."""
-    tensor: int
-    """Over how many ranks each layer is spread; they read the same batches."""
+    shard: int  # over how many ranks each part of the weights is spread until it is needed
+    tensor: int  # over how many ranks each layer is spread; they read the same batches
 
     @property
     def sizes(self):

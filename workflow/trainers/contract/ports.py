@@ -11,8 +11,7 @@ _ENOUGH = 1000
 def claimed_ports(count):
     """Ports where nobody listens, nor any other run on this node will -> what claims each.
 
-    Of those that the kernel gives to any connection that goes out, or to whoever asks for some
-    port, there is none, as long as enough others are left.
+    None is of those that the kernel gives to any connection, as long as enough others are left.
     """
     claims, candidates = {}, _candidates()
     while len(claims) < count:

@@ -9,12 +9,9 @@ from typing import NamedTuple, Tuple
 class Stage(NamedTuple):
     """Where a rank stands in a pipeline."""
 
-    stage: int
-    """Which stage it holds, from 0."""
-    replica: int
-    """Which of the stage's replicas it is, from 0."""
-    pipeline: Tuple[int, ...]
-    """The replicas of each stage."""
+    stage: int  # which it holds, from 0
+    replica: int  # which of the stage's it is, from 0
+    pipeline: Tuple[int, ...]  # the replicas of each stage
 
     @property
     def is_last(self):
@@ -54,10 +51,7 @@ def micro_batches_of(flags):
     """The micro-batches of a pipeline that flushes: as many as asked, or up to four for each stage.
 
     With M micro-batches, S stages stand idle for (S - 1) / (M + S - 1) of the time: two stages for
-    a third with two micro-batches, and for a ninth with eight.
-
-    Raises:
-        ValueError: a batch cannot be cut into that many.
+    a third with two micro-batches, and for a ninth with eight. ValueError: a batch cannot be cut so.
     """
     usual = (each * len(flags.pipeline) for each in (4, 3, 2, 1))
     for count in [flags.micro_batches] if flags.micro_batches else usual:

@@ -1,8 +1,7 @@
 """Start Horovod's ranks on one node: python -m trainers.launchers.horovod ... train.py ...
 
-horovodrun reaches the other nodes by ssh, which the nodes of a job may not allow. This is started
-once on every node instead, and lets the ranks meet as horovodrun does, over gloo: at a server of
-Horovod's on the first node.
+horovodrun reaches other nodes by ssh, which a job may not allow. This is started on every node, and
+lets the ranks meet as horovodrun does, over gloo: at a server of Horovod's on the first node.
 """
 
 import os
@@ -44,12 +43,8 @@ def meeting_at(head, port):
 
 def interface_towards(address, port):
     """The network interface through which this node reaches an address."""
-    own = address_towards(address, port)
-    return next(
-        name
-        for name, addresses in psutil.net_if_addrs().items()
-        if any(one.address == own for one in addresses)
-    )
+    own, every = address_towards(address, port), psutil.net_if_addrs().items()
+    return next(name for name, found in every if any(one.address == own for one in found))
 
 
 if __name__ == "__main__":

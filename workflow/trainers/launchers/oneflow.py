@@ -1,9 +1,6 @@
-"""Start OneFlow's own launcher, which keeps its logs where the workflow keeps logs.
+"""Start OneFlow's own launcher: python -m trainers.launchers.oneflow ..., with its flags.
 
-Used as python -m trainers.launchers.oneflow ..., with the flags of oneflow.distributed.launch.
-
-Of its own OneFlow writes them into log/, of the folder in which it is imported, and does not say
-which rank has failed.
+Its logs lie then where the workflow keeps logs, and it says which rank has failed.
 """
 
 import os

@@ -1,6 +1,4 @@
-"""Start Paddle's own launcher, prepared for what it gets wrong.
-
-Used as python -m trainers.launchers.paddle ..., with the flags of paddle.distributed.launch.
+"""Start Paddle's own launcher, prepared for what it gets wrong: python -m trainers.launchers.paddle
 
 It reads an empty CUDA_VISIBLE_DEVICES as a list of one GPU, and finds none for a second rank. It
 knows the first node only by address, not by name, and takes as a node's own address what its name

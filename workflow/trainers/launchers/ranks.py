@@ -13,8 +13,7 @@ import subprocess
 import sys
 
 _ABORTED = -signal.SIGABRT
-_EXITING = 0x4
-"""A flag of a process in /proc/*/stat, see proc(5) and PF_EXITING in Linux."""
+_EXITING = 0x4  # in /proc/*/stat, see proc(5) and PF_EXITING in Linux
 
 
 def launch_flags(about):
@@ -42,8 +41,7 @@ def run_numbered_ranks(flags, shared):
 def run_ranks(command, environments, first):
     """Run a Python program once per rank of this node.
 
-    When a rank fails, the others are killed, and this process exits with a line that names the rank
-    that failed first.
+    When one fails, the others are killed, and this exits with a line that names the first to fail.
     """
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     ranks = []

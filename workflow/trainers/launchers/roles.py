@@ -3,10 +3,8 @@
 Each process learns from variables where all are. SERVERS are the addresses of all servers, by
 commas, and WORLD_SIZE is the number of trainers; TRAINERS are addresses that these may listen at,
 where the system asks for them. A server has its number as SERVER; a trainer has RANK, LOCAL_RANK
-and, as MEETING, where rank 0 waits for the others: see trainers.contract.together. CORES says
-whether trainers and servers have cores of their own, "own", or too few are there, "shared".
-
-Servers serve until they are told to end; whichever ends earlier fails, and is named.
+and, as MEETING, where rank 0 waits for the others. CORES says whether trainers and servers have
+cores of their own, "own", or too few are there, "shared". Servers serve until they are told to end.
 """
 
 import os
@@ -37,7 +35,6 @@ def main():
 
 
 def _run_servers(flags, everybody, each):
-    """Run this node's servers until SIGTERM, or until one of them ends, which is a failure."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     usable, servers = sorted(os.sched_getaffinity(0)), {}
     try:
@@ -61,8 +58,7 @@ def _run_servers(flags, everybody, each):
 
 
 def _say(text):
-    # One write per line, so that lines of several processes never mix.
-    os.write(1, (text + "\n").encode())
+    os.write(1, (text + "\n").encode())  # in one piece, so that lines of processes never mix
 
 
 if __name__ == "__main__":

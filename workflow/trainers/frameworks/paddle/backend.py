@@ -114,8 +114,7 @@ class DataParallel(backend.Step):
         self._optimizer = make_optimizer(work, self._named, self._scale)
 
     def weights(self):
-        for name, weight in self._named.items():
-            yield name, weight.numpy()
+        return ((name, weight.numpy()) for name, weight in self._named.items())
 
     def without_dropout(self):
         self.network.eval()
@@ -155,10 +154,7 @@ class DataParallel(backend.Step):
 
 
 def compile_once(network):
-    """Have a model run as one static graph, as PaddleClas trains, with the same parameters.
-
-    On a GPU Python would launch each kernel; on a CPU the graph was no faster.
-    """
+    """Have a model run as one static graph, as PaddleClas trains: no faster on a CPU."""
     paddle.jit.to_static(network, full_graph=True)
 
 
@@ -173,23 +169,17 @@ def make_optimizer(work, weights, scale):
     if isinstance(asked, AdamW):
         # Paddle clips each group by a norm of its own: all weights are in one.
         decayed = {weight.name for name, weight in weights.items() if work.decay(name)}
-        clip = None if asked.clip is None else nn.ClipGradByGlobalNorm(asked.clip * scale)
         return paddle.optimizer.AdamW(
-            learning_rate=work.rate,
-            beta1=asked.beta1,
-            beta2=asked.beta2,
-            epsilon=asked.epsilon * scale,
+            work.rate,
+            *(asked.beta1, asked.beta2, asked.epsilon * scale),
             parameters=list(weights.values()),
             weight_decay=asked.weight_decay,
             apply_decay_param_fun=decayed.__contains__,
-            grad_clip=clip,
+            grad_clip=asked.clip and nn.ClipGradByGlobalNorm(asked.clip * scale),
         )
     groups = work.groups(weights)
     for group in groups:
         group["weight_decay"] *= scale
     return paddle.optimizer.Momentum(
-        learning_rate=work.rate / scale,
-        momentum=asked.momentum,
-        parameters=groups,
-        use_multi_tensor=True,
+        work.rate / scale, asked.momentum, parameters=groups, use_multi_tensor=True
     )

@@ -12,7 +12,7 @@ what has changed every so many steps, which is GEO-SGD.
 """
 
 import os
-from typing import NamedTuple
+from collections import namedtuple
 
 import numpy as np
 import paddle
@@ -43,13 +43,8 @@ class Backend(backend.Backend):
     def convolve(self, images, filters):
         initial = fluid.initializer.NumpyArrayInitializer(filters)
         with fluid.dygraph.guard(fluid.CPUPlace()):
-            layer = fluid.dygraph.Conv2D(
-                filters.shape[1],
-                len(filters),
-                filters.shape[2:],
-                param_attr=initial,
-                bias_attr=False,
-            )
+            sizes = filters.shape[1], len(filters), filters.shape[2:]
+            layer = fluid.dygraph.Conv2D(*sizes, param_attr=initial, bias_attr=False)
             return layer(fluid.dygraph.to_variable(images)).numpy()
 
     def multiply(self, left, right):
@@ -148,22 +143,17 @@ def _update_by_each_gradient(program):
         for _ in kinds:
             block._remove_op(0)
         for gradient in gradients:
-            block.append_op(
-                type="sgd",
-                inputs={"Param": weight, "Grad": of_all[gradient], "LearningRate": rate},
-                outputs={"ParamOut": weight},
-            )
+            given = {"Param": weight, "Grad": of_all[gradient], "LearningRate": rate}
+            block.append_op(type="sgd", inputs=given, outputs={"ParamOut": weight})
     program._sync_with_cpp()
 
 
 def _role():
     """What trainers.launchers.roles says of this process."""
     said = os.environ
-    number, role = (
-        (said["SERVER"], Role.SERVER) if "SERVER" in said else (said["RANK"], Role.WORKER)
-    )
+    role, number = (Role.SERVER, "SERVER") if "SERVER" in said else (Role.WORKER, "RANK")
     servers = said["SERVERS"].split(",")
-    return UserDefinedRoleMaker(int(number), role, int(said["WORLD_SIZE"]), servers)
+    return UserDefinedRoleMaker(int(said[number]), role, int(said["WORLD_SIZE"]), servers)
 
 
 def _check(work):
@@ -173,10 +163,8 @@ def _check(work):
         raise Refused("the servers know plain SGD; allowed: no momentum and no decay")
     each = flags.push_every
     if each is not None and not (flags.together and 1 <= each <= flags.iterations):
-        raise Refused(
-            "--push-every is %d; allowed: with --together, 1 to --iterations, %d"
-            % (each, flags.iterations)
-        )
+        allowed = f"with --together, 1 to --iterations, {flags.iterations}"
+        raise Refused(f"--push-every is {each}; allowed: {allowed}")
 
 
 def _strategy(flags):
@@ -206,13 +194,8 @@ def filled_later(name):
     return fluid.ParamAttr(name=name, initializer=fluid.initializer.Constant(0.0))
 
 
-class _Block(NamedTuple):
-    """Neighbouring rows of a weight, which one server holds."""
-
-    name: str
-    endpoint: str
-    rows: slice
-    size: tuple
+_Block = namedtuple("_Block", "name endpoint rows size")
+"""Neighbouring rows of a weight, which one server holds."""
 
 
 def blocks_of(name):
@@ -232,19 +215,14 @@ class _Pulled:
     """A weight as the servers have it: what a trainer keeps of a table may be older."""
 
     def __init__(self, name, size):
-        self._program, self._blocks = fluid.Program(), []
+        self._program, self._blocks, self._size = fluid.Program(), [], size
+        does = self._program.global_block()
         for block in blocks_of(name):
-            variable = self._program.global_block().create_var(
-                name=block.name, shape=block.size, dtype="float32", persistable=True
-            )
-            self._program.global_block().append_op(
-                type="recv",
-                inputs={"X": []},
-                outputs={"Out": [variable]},
-                attrs={"epmap": [block.endpoint], "with_barrier": False},
-            )
+            how = {"name": block.name, "shape": block.size, "dtype": "float32"}
+            outputs = {"Out": [does.create_var(persistable=True, **how)]}
+            attrs = {"epmap": [block.endpoint], "with_barrier": False}
+            does.append_op(type="recv", inputs={"X": []}, outputs=outputs, attrs=attrs)
             self._blocks.append(block.name)
-        self._size = size
 
     def from_servers(self, run):
         run(self._program)

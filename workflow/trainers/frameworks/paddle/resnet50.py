@@ -44,14 +44,6 @@ class Bottleneck(nn.Layer):
 
 
 def _conv_bn(channels, out, size, stride=1, *, layout):
-    return (
-        nn.Conv2D(
-            channels, out, size, stride, padding=size // 2, bias_attr=False, data_format=layout
-        ),
-        nn.BatchNorm2D(
-            out,
-            momentum=resnet50.BATCH_NORM_MOMENTUM,
-            epsilon=resnet50.BATCH_NORM_EPSILON,
-            data_format=layout,
-        ),
-    )
+    shape, laid = (channels, out, size, stride, size // 2), {"data_format": layout}
+    norm = resnet50.BATCH_NORM_MOMENTUM, resnet50.BATCH_NORM_EPSILON
+    return nn.Conv2D(*shape, bias_attr=False, **laid), nn.BatchNorm2D(out, *norm, **laid)
