@@ -76,10 +76,7 @@ class Backend(backend.Backend):
         return total - free
 
     def put(self, batch):
-        """Images have the device's layout, labels and the like are float32.
-
-        So MXNet's own reader gives them, and on a CPU, AMP accepts no int64.
-        """
+        """Images have the device's layout, labels and the like are float32: AMP takes no int64."""
         return [self._put(array) for array in batch]
 
     def _put(self, array):
@@ -123,7 +120,9 @@ class DataParallel(backend.Step):
         groups = made.gpu_groups if work.flags.device == "cuda" else 0
         clip = work.optimizer.clip
         self._trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
-        self._backward = make_backward(self._trainer, scale, device, dynamic=dynamic)
+        if dynamic:
+            amp.init_trainer(self._trainer)
+        self._scale = None if dynamic else mx.nd.full(1, scale, ctx=device)
 
     def weights(self):
         for name, weight in self._named.items():
@@ -146,7 +145,11 @@ class DataParallel(backend.Step):
         """Compute this batch's gradients; returns its loss."""
         with autograd.record():
             loss = self._network(*batch)
-            self._backward(loss)
+            if self._scale is None:
+                with amp.scale_loss(loss, self._trainer) as scaled:
+                    scaled.backward()
+            else:
+                loss.backward(self._scale)
         return loss
 
     def pass_alone(self, batch):
@@ -161,27 +164,8 @@ class DataParallel(backend.Step):
 
 def mix_in(compute):
     """Let MXNet compute what it can in float16 or bfloat16."""
-    only_float32 = None
-    if compute == "bfloat16":
-        only_float32 = [*amp.lists.symbol_bf16.FP32_FUNCS, *LACKS_BFLOAT16]
-    amp.init(compute, fp32_ops=only_float32)
-
-
-def make_backward(trainer, scale, device, *, dynamic):
-    """A function that computes the gradients of a loss, scaled by a fixed number or by MXNet."""
-    if dynamic:
-        amp.init_trainer(trainer)
-
-        def backward(loss):
-            with amp.scale_loss(loss, trainer) as scaled:
-                scaled.backward()
-    else:
-        factor = mx.nd.full(1, scale, ctx=device)
-
-        def backward(loss):
-            loss.backward(factor)
-
-    return backward
+    wide = [*amp.lists.symbol_bf16.FP32_FUNCS, *LACKS_BFLOAT16] if compute == "bfloat16" else None
+    amp.init(compute, fp32_ops=wide)
 
 
 def device_name(device):

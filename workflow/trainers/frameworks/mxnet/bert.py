@@ -1,8 +1,8 @@
 """BERT in MXNet's Gluon; trainers/recipes/bert.py says what it is.
 
-Between tokens and features all arrays have the sequence first, [S, N, H]: MXNet's kernels for
-attention take queries, keys and values as the linear layer gives them, with no copy, if they are
-so and interleaved: head by head, and not all queries, all keys, all values as in the recipe.
+Arrays of features have the sequence first, [S, N, H]: MXNet's kernels for attention take what the
+linear layer gives without a copy if it is so and interleaved: head by head, and not all queries,
+all keys, all values as in the recipe.
 """
 
 from mxnet.gluon import nn
@@ -61,12 +61,9 @@ class Embeddings(nn.HybridBlock):
     def __init__(self, shape, dropout):
         super().__init__()
         self._shape = shape
-        for name, rows in (
-            ("word", shape["vocabulary"]),
-            ("position", shape["positions"]),
-            ("segment", bert.SEGMENTS),
-        ):
-            setattr(self, name, self.params.get(name, shape=(rows, shape["hidden"])))
+        rows = {"word": shape["vocabulary"], "position": shape["positions"], "segment": bert.SEGMENTS}
+        for name, count in rows.items():
+            setattr(self, name, self.params.get(name, shape=(count, shape["hidden"])))
         self.norm = _norm(shape["hidden"])
         self.dropout = nn.Dropout(dropout)
 

@@ -10,9 +10,7 @@ _CPU = 1
 """The kind of device on which a mark is made; mxnet.Context.devstr2type says the same."""
 
 
-class _Context(ctypes.Structure):
-    """Where the engine runs a function: mxnet::Context, as MXEnginePushSyncND takes it."""
-
+class _Context(ctypes.Structure):  # mxnet::Context, as MXEnginePushSyncND takes it
     _fields_ = (("kind", ctypes.c_int), ("number", ctypes.c_int))
 
 
@@ -25,9 +23,8 @@ class Marks:
 
     def __init__(self, weights):
         self._weights = list(weights)
-        self._handles = (ctypes.c_void_p * len(self._weights))(
-            *(weight.handle for weight in self._weights)
-        )
+        handles = [weight.handle for weight in self._weights]
+        self._handles = (ctypes.c_void_p * len(handles))(*handles)
         self._newest = 0
         self._passed = 0, -math.inf  # the newest mark that the engine has passed, and when
         self._called = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._pass)
@@ -35,21 +32,11 @@ class Marks:
     def mark(self):
         """Mark the end of all that the engine has been given; see contract.backend.Feed."""
         self._newest += 1
-        check_call(
-            _LIB.MXEnginePushSyncND(
-                self._called,
-                ctypes.c_void_p(self._newest),
-                None,
-                ctypes.byref(_Context(_CPU, 0)),
-                self._handles,
-                len(self._weights),
-                None,
-                0,
-                None,
-                0,
-                b"reperf_mark",
-            )
-        )
+        called = self._called, ctypes.c_void_p(self._newest), None
+        reads, writes = (self._handles, len(self._weights)), (None, 0)
+        where = ctypes.byref(_Context(_CPU, 0))
+        more = None, 0, b"reperf_mark"
+        check_call(_LIB.MXEnginePushSyncND(*called, where, *reads, *writes, *more))
         return self._idle_since
 
     def _pass(self, _, number):

@@ -21,8 +21,7 @@ class AdamW(mx.optimizer.Optimizer):
     def create_state(self, index, weight):
         return mx.nd.zeros_like(weight), mx.nd.zeros_like(weight)
 
-    def update(self, index, weight, grad, state):
-        """Update some weights; all arguments are lists."""
+    def update(self, index, weight, grad, state):  # all of them lists
         self._update_count(index)
         beta1, beta2 = self._asked.beta1, self._asked.beta2
         step = self._index_update_count[index[0]]  # and that of the others
@@ -44,10 +43,10 @@ class AdamW(mx.optimizer.Optimizer):
 
 
 class Trainer(hvd.DistributedTrainer):
-    """Updates weights by gradients that Horovod averages over the ranks.
+    """Updates weights by gradients that Horovod averages over the ranks, in so many `groups`.
 
     Where their norm together exceeds `clip` they are scaled down to it, which takes an optimizer
-    whose `rescale_grad` is an array. They are averaged in `groups`: 0 leaves the number to Horovod.
+    whose `rescale_grad` is an array.
     """
 
     def __init__(self, parameters, optimizer, *, clip, groups):
@@ -86,7 +85,6 @@ def norm(arrays):
 
 
 def make_optimizer(asked, device, **settings):
-    """MXNet's optimizer of a kind."""
     if isinstance(asked, recipe.AdamW):
         return AdamW(asked, device, **settings)
     return mx.optimizer.SGD(momentum=asked.momentum, wd=asked.weight_decay, **settings)

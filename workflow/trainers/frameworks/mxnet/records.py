@@ -41,8 +41,7 @@ def record_images(flags, rank, world_size, device):
 
 
 def _read_again_and_again(records, device):
-    """A reader's batches, on the device; MXNet copies them while it trains."""
-    while True:
+    while True:  # MXNet copies batches while it trains
         for batch in records:
             (images,), (labels,) = batch.data, batch.label
             yield rearranged(images.as_in_context(device), "NCHW"), labels.as_in_context(device)

@@ -71,10 +71,7 @@ class NvidiaNormAddReLU(nn.BatchNorm):
     """The same in one kernel of NVIDIA's build."""
 
     def hybrid_forward(self, F, x, shortcut, **weights):
-        averages = {
-            "moving_mean": weights.pop("running_mean"),
-            "moving_var": weights.pop("running_var"),
-        }
+        averages = {f"moving_{one}": weights.pop(f"running_{one}") for one in ("mean", "var")}
         settings = {name: value for name, value in self._kwargs.items() if name != "act_type"}
         return F.BatchNormAddRelu(x, shortcut, **weights, **averages, **settings)
 
@@ -94,22 +91,13 @@ class Layers:
 
     def conv(self, channels, out, size, stride=1):
         """A convolution without a bias, which keeps the image's size at a stride of 1."""
-        return nn.Conv2D(
-            out,
-            size,
-            stride,
-            padding=size // 2,
-            layout=self.layout,
-            use_bias=False,
-            in_channels=channels,
-        )
+        how = {"layout": self.layout, "use_bias": False, "in_channels": channels}
+        return nn.Conv2D(out, size, stride, size // 2, **how)
 
     def norm(self, channels):
-        """Batch norm."""
         return nn.BatchNorm(in_channels=channels, **self._settings)
 
     def norm_relu(self, channels):
-        """Batch norm and a ReLU."""
         if self._on_cpu and ONEDNN:
             return nn.BatchNormReLU(in_channels=channels, **self._settings)
         if self._nvidia:

@@ -189,8 +189,8 @@ class Training(Losses):
 def clips_itself(flags):
     """Whether gradients are clipped here, and not by OneFlow's optimizer.
 
-    On a CPU that adds up square by square in float32: of 23 million numbers, as many as BERT-base's
-    embedding has, its norm is up to 2.5 % too small. That of `flow.dot` is within 2e-6, and faster.
+    On a CPU that adds up square by square in float32: of 23 million numbers its norm is up to 2.5 %
+    too small. That of `flow.dot` is within 2e-6, and faster.
     """
     return flags.device == "cpu"
 
@@ -228,9 +228,8 @@ class AdamWOfOneGroup(flow.optim.AdamW):
         if asked.clip is not None:
             whole.update(clip_grad_max_norm=asked.clip, clip_grad_norm_type=2.0)
         betas = asked.beta1, asked.beta2
-        super().__init__(
-            [whole], lr=rate, betas=betas, eps=asked.epsilon, weight_decay=asked.weight_decay
-        )
+        decay = {"weight_decay": asked.weight_decay}
+        super().__init__([whole], lr=rate, betas=betas, eps=asked.epsilon, **decay)
 
     def _generate_conf_for_graph(self, train_conf, vars_conf):
         made = super()._generate_conf_for_graph(train_conf, vars_conf)

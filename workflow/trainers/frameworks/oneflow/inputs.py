@@ -37,9 +37,8 @@ def fixed_batch(recipe, flags, rank, placement):
 
 
 class RecordImages(nn.Module):
-    """Random parts of the images in OFRecord parts, of which each reader has its share.
-
-    All ranks read, or those that are named.
+    """Random parts of the images in OFRecord parts, of which each reader, all ranks or those that
+    are named, has its share.
 
     A call gives uint8 images [N, H, W, 3], labels [N], and which images are to be mirrored, [N].
     """
@@ -49,6 +48,7 @@ class RecordImages(nn.Module):
         parts = _ofrecord_parts(flags, readers)
         self.device = flags.device
         size, seed = flags.shape["image_size"], flags.seed
+        crop = {"random_area": AREA, "random_aspect_ratio": ASPECT}
         everywhere = {
             "batch_size": flags.batch_size * readers,
             "random_seed": seed,
@@ -67,11 +67,7 @@ class RecordImages(nn.Module):
         self.mirrored = nn.CoinFlip(**everywhere)
         if flags.device == "cpu":
             self.decode = nn.OFRecordImageDecoderRandomCrop(
-                "encoded",
-                color_space="RGB",
-                random_seed=seed,
-                random_area=AREA,
-                random_aspect_ratio=ASPECT,
+                "encoded", color_space="RGB", random_seed=seed, **crop
             )
             self.resize = nn.image.Resize(target_size=(size, size))
         else:
@@ -80,9 +76,8 @@ class RecordImages(nn.Module):
                 target_width=size,
                 target_height=size,
                 seed=seed,
-                random_area=AREA,
-                random_aspect_ratio=ASPECT,
                 num_workers=min(flags.loader_threads, GPU_DECODERS),
+                **crop,
             )
 
     def forward(self):
@@ -113,12 +108,11 @@ class RecordSentences(nn.Module):
             placement=flow.placement.all("cpu"),
             sbp=SPLIT,
         )
+        self.decoders = nn.ModuleList()
         one = bert.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
-        decoders = []
         for name, array in zip(NAMES, one):
             kind = flow.float32 if array.dtype == np.float32 else flow.int32
-            decoders.append(nn.OFRecordRawDecoder(name, shape=array.shape[1:], dtype=kind))
-        self.decoders = nn.ModuleList(decoders)
+            self.decoders.append(nn.OFRecordRawDecoder(name, shape=array.shape[1:], dtype=kind))
 
     def forward(self):
         records = self.read()
@@ -126,7 +120,6 @@ class RecordSentences(nn.Module):
 
 
 def _ofrecord_parts(flags, world_size):
-    """The parts that are to be read."""
     if flags.input != "ofrecord":
         raise Refused(f"OneFlow does not read --input {flags.input}; allowed: ofrecord, synthetic")
     return even_parts(flags.data, world_size)
