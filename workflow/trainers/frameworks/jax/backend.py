@@ -2,8 +2,8 @@
 
 A model is made from the flags and the data type in which it computes. Called with weights and
 arrays that are this rank's own, such as batch norms' averages, both by name, a key of random
-numbers (None: nothing drops out) and a batch, it returns its mean loss and the new arrays. If it
-has such arrays, start_state() gives them as they begin.
+numbers (None: nothing drops out) and a batch, it returns its mean loss and the new arrays, which
+begin as start_state(), if it has that, gives them.
 
 Weights have the recipe's sizes, but for convolutions, [height, width, in, out], as XLA wants them.
 """
@@ -25,10 +25,9 @@ from trainers.contract import backend, process, settings
 from trainers.contract.compilers import compiled_before
 from trainers.contract.ports import address_towards
 from trainers.contract.precision import halves
-from trainers.contract.recipe import AdamW
 from trainers.contract.steplog import Refused
 from trainers.frameworks.jax.before import HEAD
-from trainers.frameworks.jax.optimizers import adamw, sgd
+from trainers.frameworks.jax.optimizers import optimizer_of
 
 RANKS = "ranks"
 OWN, ALL = PartitionSpec(RANKS), PartitionSpec()
@@ -73,13 +72,10 @@ class Backend(backend.Backend):
         on_cpu = self.flags.device == "cpu"
         if on_cpu:
             _listen_towards(HEAD)
-        jax.distributed.initialize(
-            HEAD,
-            self.place.world_size,
-            self.place.rank,
-            local_device_ids=None if on_cpu else [self.place.local_rank],
-            cluster_detection_method="deactivate",  # Slurm's variables are of another launch
-        )
+        # Slurm's variables are of another launch.
+        how = {"cluster_detection_method": "deactivate"}
+        how["local_device_ids"] = None if on_cpu else [self.place.local_rank]
+        jax.distributed.initialize(HEAD, self.place.world_size, self.place.rank, **how)
         return "gloo" if on_cpu else "NCCL"
 
     def _devices(self):
@@ -89,19 +85,16 @@ class Backend(backend.Backend):
             if self.flags.device == "cpu":
                 raise
             why = f": {error}".splitlines()[0] if str(error) else ""
-            raise Refused(
-                f"jax finds no GPU for local rank {self.place.local_rank}; allowed: a build for"
-                f" GPUs, such as the lock envs/jax.cuda.txt, on GPUs{why}"
-            ) from None
+            what = f"jax finds no GPU for local rank {self.place.local_rank}"
+            allowed = "a build for GPUs, such as the lock envs/jax.cuda.txt, on GPUs"
+            raise Refused(f"{what}; allowed: {allowed}{why}") from None
         return own, devices
 
     def mapped(self, function, ins, outs, **settings):
         """A function of what each rank has, compiled; `ins` and `outs` are OWN or ALL, for each."""
         # Its default, check_vma, would add up the gradients of what ranks share before we do.
-        each = jax.shard_map(
-            function, mesh=self._mesh, in_specs=ins, out_specs=outs, check_vma=False
-        )
-        return jax.jit(each, **settings)
+        how = {"mesh": self._mesh, "in_specs": ins, "out_specs": outs, "check_vma": False}
+        return jax.jit(jax.shard_map(function, **how), **settings)
 
     def compiled(self, function, given, name=""):
         """A function of `mapped`, compiled for such arguments, or as another repeat compiled it.
@@ -144,11 +137,8 @@ class Backend(backend.Backend):
 
         return self.mapped(of_one, OWN, OWN)(images, filters)
 
-    def multiply(self, left, right):
-        return self._product(left, right)
-
     @cached_property
-    def _product(self):
+    def multiply(self):
         return self.mapped(lambda left, right: left @ right, OWN, OWN)
 
     def versions(self):
@@ -191,8 +181,11 @@ class DataParallel(backend.Step):
         own = getattr(self._model, "start_state", dict)()
         self._state = {name: made.spread(array[None]) for name, array in own.items()}
         self._weights = {n: made.spread(_turned(work.start(n)), ALL) for n in work.shapes}
-        self._update, moments = (adamw if isinstance(work.optimizer, AdamW) else sgd)(work)
-        self._moments = [self._zeros() for _ in range(moments)]
+        self._update, moments = optimizer_of(work)
+        zeros = {n: np.zeros(weight.shape, np.float32) for n, weight in self._weights.items()}
+        self._moments = [
+            {n: made.spread(zero, ALL) for n, zero in zeros.items()} for _ in range(moments)
+        ]
         self._iteration = 0
         # Weights, moments and state are overwritten where they lie.
         self._iterate = made.mapped(
@@ -200,10 +193,6 @@ class DataParallel(backend.Step):
         )
         # No constant of the program: repeats share that.
         self._seed = np.array(work.flags.seed).astype(np.int32)
-
-    def _zeros(self):
-        zeros = ((n, np.zeros(weight.shape, np.float32)) for n, weight in self._weights.items())
-        return {name: self._made.spread(zero, ALL) for name, zero in zeros}
 
     def _one(self, weights, moments, state, numbers, batches):
         gradients, loss, after = self._gradients(weights, state, numbers, batches)
@@ -258,12 +247,9 @@ class DataParallel(backend.Step):
     def __call__(self, wanted):
         self._iteration += 1
         batches = [next(self.feed) for _ in range(self._flags.accumulation)]
+        numbers = self._seed, np.int32(self._iteration)
         self._weights, self._moments, self._state, loss = self._iterate(
-            self._weights,
-            self._moments,
-            self._state,
-            (self._seed, np.int32(self._iteration)),
-            batches,
+            self._weights, self._moments, self._state, numbers, batches
         )
         return self._made.queued(loss)
 
@@ -302,20 +288,17 @@ def _own(state):
 
 
 def _turned(array):
-    """A convolution's weight, [out, in, height, width], as the models here take it."""
     return array.transpose(2, 3, 1, 0) if array.ndim == 4 else array
 
 
-def _short(array):
-    """Labels and the like as JAX has them."""
+def _short(array):  # as JAX has labels and the like
     return array.astype(np.int32) if array.dtype == np.int64 else array
 
 
 def _listen_towards(head):
-    """Let gloo listen where the first rank is reached from.
+    """Let gloo listen where the first rank is reached from, for which JAX has no setting.
 
-    It listens at the address of the host's own name, which may be one that no other node reaches,
-    and JAX has no setting for it.
+    Of its own it takes the address of the host's name, which no other node may reach.
     """
     from jax._src.lib import _jax  # noqa: PLC0415
 

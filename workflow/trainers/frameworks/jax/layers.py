@@ -57,11 +57,8 @@ def largest(x, size, stride, padding=0):
 def dropped(x, share, key, place):
     """Features, a share of which is dropped out, and the others are as much larger.
 
-    A random byte decides for each feature: a share of 0.1 becomes 26 of 256.
-
-    Args:
-        key: of this step's random numbers; None: nothing drops out.
-        place: a number of its own for each place of a model where something drops out.
+    A random byte decides for each feature: a share of 0.1 becomes 26 of 256. Each place of a model
+    where something drops out has its own number; without a key, nothing does.
     """
     kept = 256 - round(256 * share)
     if key is None or kept == 256:
@@ -104,10 +101,7 @@ class Layers:
 
 
 def attended_before(fused, heads, by):
-    """What each token attends to of itself and those before it; takes and gives what attended does.
-
-    Nothing drops out. `by` is what attention_by returned.
-    """
+    """As attended, of each token itself and those before it, by what attention_by returned."""
     query, key, value = _parts(fused, heads)
     found = jax.nn.dot_product_attention(query, key, value, is_causal=True, implementation=by)
     return found.reshape(*fused.shape[:2], -1)

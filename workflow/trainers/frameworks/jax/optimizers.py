@@ -1,17 +1,22 @@
-"""The recipes' optimizers for JAX.
-
-Each is made from a trainers.contract.driver.Work. It is a function of weights, moments, gradients,
-all of them by name, and the number of the iteration, which returns new weights and moments; and
-the number of its moments, each of which starts from zero.
-"""
+"""The recipes' optimizers for JAX."""
 
 import math
 
 import jax.numpy as jnp
 
+from trainers.contract.recipe import AdamW
 
-def sgd(work):
-    """The recipe's stochastic gradient descent."""
+
+def optimizer_of(work):
+    """The optimizer of a trainers.contract.driver.Work, and the number of its moments.
+
+    It is a function of weights, moments, gradients, all of them by name, and the number of the
+    iteration, which returns new weights and moments. Each moment starts from zero.
+    """
+    return _adamw(work) if isinstance(work.optimizer, AdamW) else _sgd(work)
+
+
+def _sgd(work):
     asked, rate = work.optimizer, work.rate
 
     def update(weights, moments, gradients, iteration):
@@ -25,8 +30,7 @@ def sgd(work):
     return update, 1
 
 
-def adamw(work):
-    """The recipe's AdamW, with its norm to clip to."""
+def _adamw(work):
     asked, rate = work.optimizer, work.rate
 
     def update(weights, moments, gradients, iteration):

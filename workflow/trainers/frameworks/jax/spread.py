@@ -1,7 +1,6 @@
 """Training in JAX with weights, gradients and moments spread over ranks, as NamedSharding says.
 
-The model and the optimizer are those of one device; XLA divides the work. Each rank makes only its
-own part of the weights.
+Model and optimizer are those of one device: XLA divides the work. A rank makes its own part alone.
 """
 
 from functools import partial
@@ -13,9 +12,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from trainers.contract import backend
 from trainers.contract.grid import grid_of
-from trainers.contract.recipe import AdamW
 from trainers.contract.weights import digest
-from trainers.frameworks.jax.optimizers import adamw, sgd
+from trainers.frameworks.jax.optimizers import optimizer_of
 
 DATA = ("replicate", "shard")
 BATCH, ALL = PartitionSpec(DATA), PartitionSpec()
@@ -40,7 +38,7 @@ class Spread(backend.Step):
             name: jax.make_array_from_callback(work.shapes[name], how, partial(self._part_of, name))
             for name, how in self._how.items()
         }
-        self._update, moments = (adamw if isinstance(work.optimizer, AdamW) else sgd)(work)
+        self._update, moments = optimizer_of(work)
         zeros = jax.jit(
             lambda: {n: jnp.zeros(size, jnp.float32) for n, size in work.shapes.items()},
             out_shardings=self._how,
