@@ -24,7 +24,6 @@ Source: the two stages of the report on PipeDream."""
 
 
 def check(shape):
-    """Refuse images so small that nothing is left of them at the end."""
     check_size(shape, 63)
 
 
@@ -68,5 +67,4 @@ def weight_shapes(shape):
 
 
 def flops(shape):
-    """Operations to train on an image."""
     return flops_of(weight_shapes(shape), _sides(shape))

@@ -30,6 +30,16 @@ def norm(name, features):
     return {name + ".norm.weight": (features,), name + ".norm.bias": (features,)}
 
 
+def attention(name, hidden):
+    """The weights of attention's linear layers: one of queries, keys and values, and one after."""
+    return {**linear(name + ".qkv", hidden, 3 * hidden), **linear(name + ".out", hidden, hidden)}
+
+
+def feed_forward(name, hidden, inner):
+    """The weights of two linear layers."""
+    return {**linear(name + ".in", hidden, inner), **linear(name + ".out", inner, hidden)}
+
+
 def start(name, size, random, proof, deviation=DEVIATION):
     """Where a weight starts: a normal distribution cut off at twice its deviation, biases at zero.
 

@@ -12,7 +12,8 @@ Understanding (2018); google-research/bert's modeling.py and run_pretraining.py.
 import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
-from trainers.recipes.attention import MASKED, check_heads, decays, linear, norm, start
+from trainers.recipes.attention import MASKED, attention, check_heads, decays, feed_forward
+from trainers.recipes.attention import linear, norm, start
 
 __all__ = ["MASKED", "decays", "start"]
 
@@ -36,10 +37,8 @@ def check(shape):
         raise ValueError(f"sequence_length is {length}; allowed: up to the {positions} positions")
     most = length - AROUND
     if shape["max_predictions"] > most:
-        raise ValueError(
-            f"max_predictions is {shape['max_predictions']}; "
-            f"allowed: up to {most} in a sequence_length of {length}"
-        )
+        allowed = f"up to {most} in a sequence_length of {length}"
+        raise ValueError(f"max_predictions is {shape['max_predictions']}; allowed: {allowed}")
     check_heads(shape)
 
 
@@ -64,13 +63,9 @@ def weight_shapes(shape):
     }
     sizes.update(norm("embeddings", hidden))
     for layer in range(shape["layers"]):
-        attention, ffn = f"layer{layer}.attention", f"layer{layer}.ffn"
-        sizes.update(linear(attention + ".qkv", hidden, 3 * hidden))
-        sizes.update(linear(attention + ".out", hidden, hidden))
-        sizes.update(norm(attention, hidden))
-        sizes.update(linear(ffn + ".in", hidden, inner))
-        sizes.update(linear(ffn + ".out", inner, hidden))
-        sizes.update(norm(ffn, hidden))
+        attends, ffn = f"layer{layer}.attention", f"layer{layer}.ffn"
+        sizes.update({**attention(attends, hidden), **norm(attends, hidden)})
+        sizes.update({**feed_forward(ffn, hidden, inner), **norm(ffn, hidden)})
     sizes.update(linear("pooler", hidden, hidden))
     sizes.update(linear("mlm.transform", hidden, hidden))
     sizes.update(norm("mlm", hidden))

@@ -11,7 +11,7 @@ model.py; nanoGPT's model.py and train.py.
 import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
-from trainers.recipes.attention import DEVIATION, decays, linear, norm
+from trainers.recipes.attention import DEVIATION, attention, decays, feed_forward, norm
 from trainers.recipes.attention import check_heads as check
 from trainers.recipes.attention import start as plain_start
 
@@ -42,13 +42,9 @@ def weight_shapes(shape):
         "embeddings.position.weight": (shape["context"], hidden),
     }
     for layer in range(shape["layers"]):
-        attention, ffn = f"layer{layer}.attention", f"layer{layer}.ffn"
-        sizes.update(norm(attention, hidden))
-        sizes.update(linear(attention + ".qkv", hidden, 3 * hidden))
-        sizes.update(linear(attention + ".out", hidden, hidden))
-        sizes.update(norm(ffn, hidden))
-        sizes.update(linear(ffn + ".in", hidden, WIDER * hidden))
-        sizes.update(linear(ffn + ".out", WIDER * hidden, hidden))
+        attends, ffn = f"layer{layer}.attention", f"layer{layer}.ffn"
+        sizes.update({**norm(attends, hidden), **attention(attends, hidden)})
+        sizes.update({**norm(ffn, hidden), **feed_forward(ffn, hidden, WIDER * hidden)})
     sizes.update(norm("last", hidden))
     return sizes
 

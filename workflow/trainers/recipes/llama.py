@@ -39,9 +39,8 @@ def check(shape):
     if heads % groups:
         raise ValueError(f"key_heads is {groups}; allowed: a divisor of the {heads} heads")
     if shape["hidden"] // heads % 2:
-        raise ValueError(
-            f"hidden is {shape['hidden']}; allowed: an even number of features for each head"
-        )
+        allowed = "an even number of features for each head"
+        raise ValueError(f"hidden is {shape['hidden']}; allowed: {allowed}")
 
 
 def learning_rate(global_batch):
@@ -59,16 +58,12 @@ def weight_shapes(shape):
     few = hidden // shape["heads"] * shape["key_heads"]
     sizes = {"embeddings.token.weight": (shape["vocabulary"], hidden)}
     for layer in range(shape["layers"]):
-        attention, ffn = f"layer{layer}.attention", f"layer{layer}.ffn"
-        sizes[attention + ".norm.weight"] = (hidden,)
-        sizes[attention + ".query.weight"] = (hidden, hidden)
-        sizes[attention + ".key.weight"] = (few, hidden)
-        sizes[attention + ".value.weight"] = (few, hidden)
-        sizes[attention + ".out.weight"] = (hidden, hidden)
-        sizes[ffn + ".norm.weight"] = (hidden,)
-        sizes[ffn + ".gate.weight"] = (wide, hidden)
-        sizes[ffn + ".in.weight"] = (wide, hidden)
-        sizes[ffn + ".out.weight"] = (hidden, wide)
+        sizes[f"layer{layer}.attention.norm.weight"] = (hidden,)
+        for name, rows in {"query": hidden, "key": few, "value": few, "out": hidden}.items():
+            sizes[f"layer{layer}.attention.{name}.weight"] = (rows, hidden)
+        sizes[f"layer{layer}.ffn.norm.weight"] = (hidden,)
+        for name, size in {"gate": (wide, hidden), "in": (wide, hidden), "out": (hidden, wide)}.items():
+            sizes[f"layer{layer}.ffn.{name}.weight"] = size
     sizes["last.norm.weight"] = (hidden,)
     if shape["embeddings"] == 2:
         sizes["logits.weight"] = (shape["vocabulary"], hidden)

@@ -25,10 +25,8 @@ LABEL_SMOOTHING = 0.1
 
 
 def _blocks():
-    channels = 64
-    for stage, (width, count, stride) in enumerate(
-        ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2)), start=1
-    ):
+    channels, stages = 64, ((64, 3, 1), (128, 4, 2), (256, 6, 2), (512, 3, 2))
+    for stage, (width, count, stride) in enumerate(stages, start=1):
         for block in range(count):
             yield f"layer{stage}.{block}", channels, width, 1 if block else stride
             channels = EXPANSION * width
@@ -47,7 +45,6 @@ CUTS = {
 
 
 def check(shape):
-    """Refuse images so small that nothing of them reaches the last blocks."""
     check_size(shape, 32)
 
 
@@ -92,18 +89,14 @@ def weight_shapes(shape):
 
 def flops(shape):
     """Operations to train on an image: of convolutions and of the classifier."""
-    side = _halved(shape["image_size"])
+    side = -(-shape["image_size"] // 2)
     products = first = 64 * 3 * 7**2 * side**2
-    side = _halved(side)
+    side = -(-side // 2)
     for _, channels, width, stride in BLOCKS:
         before, side, out = side, -(-side // stride), EXPANSION * width
         products += channels * width * before**2 + (9 * width + out) * width * side**2
         products += channels * out * side**2 if channels != out else 0
     return operations(products + FEATURES * CLASSES, first)
-
-
-def _halved(side):
-    return -(-side // 2)
 
 
 def start(name, size, random, proof):

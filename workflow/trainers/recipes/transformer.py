@@ -13,8 +13,9 @@ import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
 from trainers.inputs.pairs import STEP
-from trainers.recipes.attention import DEVIATION, MASKED, decays, linear, norm
+from trainers.recipes.attention import DEVIATION, MASKED, attention, decays, feed_forward
 from trainers.recipes.attention import check_heads as check
+from trainers.recipes.attention import linear, norm
 from trainers.recipes.attention import start as plain_start
 
 __all__ = ["MASKED", "check", "decays"]
@@ -46,20 +47,13 @@ def weight_shapes(shape):
     sizes = {"embeddings.word.weight": (shape["vocabulary"], hidden)}
     for side in ("encoder", "decoder"):
         for layer in range(shape["layers"]):
-            attention, cross, ffn = (
-                f"{side}{layer}.{part}" for part in ("attention", "cross", "ffn")
-            )
-            sizes.update(norm(attention, hidden))
-            sizes.update(linear(attention + ".qkv", hidden, 3 * hidden))
-            sizes.update(linear(attention + ".out", hidden, hidden))
+            attends, cross, ffn = (f"{side}{layer}.{part}" for part in ("attention", "cross", "ffn"))
+            sizes.update({**norm(attends, hidden), **attention(attends, hidden)})
             if side == "decoder":
-                sizes.update(norm(cross, hidden))
-                sizes.update(linear(cross + ".query", hidden, hidden))
+                sizes.update({**norm(cross, hidden), **linear(cross + ".query", hidden, hidden)})
                 sizes.update(linear(cross + ".kv", hidden, 2 * hidden))
                 sizes.update(linear(cross + ".out", hidden, hidden))
-            sizes.update(norm(ffn, hidden))
-            sizes.update(linear(ffn + ".in", hidden, inner))
-            sizes.update(linear(ffn + ".out", inner, hidden))
+            sizes.update({**norm(ffn, hidden), **feed_forward(ffn, hidden, inner)})
         sizes.update(norm(side, hidden))
     return sizes
 

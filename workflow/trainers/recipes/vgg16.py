@@ -23,7 +23,6 @@ pipedream, commit 7db6a1c, runtime/image_classification/models/vgg16."""
 
 
 def check(shape):
-    """Refuse images so small that nothing is left of them after five halvings."""
     check_size(shape, 32)
 
 
@@ -55,8 +54,6 @@ def weight_shapes(shape):
 
 
 def flops(shape):
-    """Operations to train on an image."""
-    sides = [
-        shape["image_size"] // 2**group for group, some in enumerate(CONVOLUTIONS) for _ in some
-    ]
+    size = shape["image_size"]
+    sides = [size // 2**group for group, some in enumerate(CONVOLUTIONS) for _ in some]
     return flops_of(weight_shapes(shape), sides)
