@@ -62,8 +62,9 @@ def weight_shapes(shape):
         for name, rows in {"query": hidden, "key": few, "value": few, "out": hidden}.items():
             sizes[f"layer{layer}.attention.{name}.weight"] = (rows, hidden)
         sizes[f"layer{layer}.ffn.norm.weight"] = (hidden,)
-        for name, size in {"gate": (wide, hidden), "in": (wide, hidden), "out": (hidden, wide)}.items():
-            sizes[f"layer{layer}.ffn.{name}.weight"] = size
+        sizes[f"layer{layer}.ffn.gate.weight"] = (wide, hidden)
+        sizes[f"layer{layer}.ffn.in.weight"] = (wide, hidden)
+        sizes[f"layer{layer}.ffn.out.weight"] = (hidden, wide)
     sizes["last.norm.weight"] = (hidden,)
     if shape["embeddings"] == 2:
         sizes["logits.weight"] = (shape["vocabulary"], hidden)

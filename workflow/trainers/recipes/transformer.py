@@ -47,7 +47,8 @@ def weight_shapes(shape):
     sizes = {"embeddings.word.weight": (shape["vocabulary"], hidden)}
     for side in ("encoder", "decoder"):
         for layer in range(shape["layers"]):
-            attends, cross, ffn = (f"{side}{layer}.{part}" for part in ("attention", "cross", "ffn"))
+            name = f"{side}{layer}."
+            attends, cross, ffn = name + "attention", name + "cross", name + "ffn"
             sizes.update({**norm(attends, hidden), **attention(attends, hidden)})
             if side == "decoder":
                 sizes.update({**norm(cross, hidden), **linear(cross + ".query", hidden, hidden)})

@@ -61,8 +61,8 @@ class Embeddings(nn.HybridBlock):
     def __init__(self, shape, dropout):
         super().__init__()
         self._shape = shape
-        rows = {"word": shape["vocabulary"], "position": shape["positions"], "segment": bert.SEGMENTS}
-        for name, count in rows.items():
+        rows = shape["vocabulary"], shape["positions"], bert.SEGMENTS
+        for name, count in zip(("word", "position", "segment"), rows):
             setattr(self, name, self.params.get(name, shape=(count, shape["hidden"])))
         self.norm = _norm(shape["hidden"])
         self.dropout = nn.Dropout(dropout)

@@ -42,7 +42,8 @@ class Sharded(DataParallel):
         # What stands in a row is whole one at a time, the rest for all of a step. torch shards no
         # weights whose channels are last; what is computed by them has its channels last all the
         # same. It takes each weight to the device as it shards it.
-        rows = (one for one in network.children() if isinstance(one, (nn.Sequential, nn.ModuleList)))
+        kinds = nn.Sequential, nn.ModuleList
+        rows = (row for row in network.children() if isinstance(row, kinds))
         layers = [one for one in chain.from_iterable(rows) if any(True for _ in one.parameters())]
         travel = {"mesh": mesh, "mp_policy": _policy(network, self._dtype)}
         for layer in layers:
