@@ -76,7 +76,6 @@ def read(cpulist):
 
 
 def written(cpus):
-    """Numbers as the kernel lists them."""
     parts = []
     for cpu in sorted(cpus):
         if parts and cpu == parts[-1][1] + 1:

@@ -24,8 +24,6 @@ from trainers.contract.weights import synthetic_batch
 
 
 class Place(NamedTuple):
-    """Where a process stands among all that train."""
-
     rank: int
     local_rank: int
     world_size: int
@@ -75,7 +73,6 @@ class Backend:
         """Where ranks meet that no collective joins; None: they have one."""
 
     def array(self, numbers):
-        """Numbers as a numpy array."""
         return numbers.numpy()
 
     def multiply(self, left, right):
@@ -105,7 +102,6 @@ class Backend:
         return "address space" if process.is_limited() else "resident"
 
     def peak_memory(self):
-        """Bytes of the device."""
         return self.gpu_memory() if self.flags.device == "cuda" else process.peak_memory()
 
     def settled(self):
@@ -252,7 +248,6 @@ class NoFeed:
         return 0.0
 
     def counted(self, batches):
-        """What all ranks count: for its part, nothing."""
         return {}
 
 

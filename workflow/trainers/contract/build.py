@@ -19,8 +19,6 @@ _COMPILER = re.compile(rb"(libnvrtc\.so(?:\.\d+)+)")
 
 
 class Build(NamedTuple):
-    """One framework, as it is installed."""
-
     distributions: Tuple[str, ...]  # the names under which package indexes have it
     cuda: Optional[str] = None  # its version, such as 13.0; None for a build without
     nccl: Optional[str] = None  # the version that it loads, or holds

@@ -66,7 +66,6 @@ class Work:
         return initial_weight(self.recipe, self.flags, name, self.shapes[name], index)
 
     def decay(self, name):
-        """A weight's decay."""
         return self.optimizer.weight_decay if self.recipe.decays(name) else 0.0
 
     def groups(self, weights):
@@ -105,7 +104,6 @@ def serve():
 
 
 def _told(argv=None):
-    """The recipe and all flags."""
     names, others = parse_names(argv)
     recipe = import_module(f"trainers.recipes.{names.recipe}")
     flags = parse_flags(recipe, others)
@@ -138,7 +136,6 @@ def _before(flags):
 
 
 def train(backend, work, log):
-    """Train, and log it."""
     flags = work.flags
     meeting = backend.meeting if flags.together else None
     if flags.together and meeting is None and backend.place.world_size > 1:

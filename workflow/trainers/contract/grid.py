@@ -9,8 +9,6 @@ from trainers.contract.steplog import Refused
 
 
 class Grid(NamedTuple):
-    """A rank's place in the grid."""
-
     rank: int
     replicas: int
     shard: int  # over how many ranks each part of the weights is spread until it is needed
@@ -36,7 +34,6 @@ class Grid(NamedTuple):
 
     @property
     def part(self):
-        """Which part of the model this rank holds."""
         return f"shard {self.shard_rank} tensor {self.rank % self.tensor}"
 
     def check_alike(self, gathered):
@@ -49,7 +46,6 @@ class Grid(NamedTuple):
 
 
 def grid_of(work, place):
-    """The Grid of a rank, from the flags."""
     shard, tensor = work.flags.shard or 1, work.flags.tensor or 1
     replicas, rest = divmod(place.world_size, shard * tensor)
     if rest:

@@ -49,7 +49,6 @@ def halves(flags):
 
 
 def precision_of(flags, computes):
-    """What the flags ask for."""
     compute, there = COMPUTES[asked(flags)], ("float32", *computes.get(flags.device, ()))
     if compute not in there:
         allowed = ", ".join(word for word, one in COMPUTES.items() if one in there)

@@ -66,7 +66,6 @@ def limit_memory(size):
 
 
 def is_limited():
-    """Whether this process may take only so much address space."""
     return resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY
 
 

@@ -76,7 +76,6 @@ def clips(recipe):
 
 
 def optimizer_of(recipe, flags):
-    """The recipe's optimizer as the flags want it."""
     optimizer = recipe.OPTIMIZER
     if flags.proof:
         optimizer = optimizer._replace(weight_decay=PROOF_DECAY[type(optimizer)])
@@ -118,5 +117,4 @@ def why_undivided(recipe, shape, **ranks):
 
 
 def parameters(recipe, shape):
-    """The number of trainable parameters of a recipe's model at a shape."""
     return sum(reduce(mul, size, 1) for size in recipe.weight_shapes(shape).values())

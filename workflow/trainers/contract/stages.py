@@ -15,17 +15,14 @@ class Stage(NamedTuple):
 
     @property
     def is_last(self):
-        """Whether it computes the loss."""
         return self.stage == len(self.pipeline) - 1
 
     def ranks_of(self, stage):
-        """The ranks that hold a stage."""
         first = sum(self.pipeline[:stage])
         return range(first, first + self.pipeline[stage])
 
 
 def stage_of(rank, pipeline):
-    """The Stage of a rank."""
     stage = 0
     while rank >= pipeline[stage]:
         rank -= pipeline[stage]

@@ -47,8 +47,6 @@ class Refused(Exception):
 
 
 class StepLog:
-    """The log of one training run, written by each of its ranks."""
-
     def __init__(self, recipe, flags, rank, world_size):
         self.flags = flags
         self.rank = rank
@@ -190,7 +188,6 @@ class StepLog:
 
     @property
     def _speaks(self):
-        """Whether this rank writes MLLOG lines."""
         return self.rank == 0 or self.flags.together
 
     def _events(self, **values):

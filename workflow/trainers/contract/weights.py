@@ -127,7 +127,6 @@ def length(array):
 
 
 def digest(weights):
-    """A short digest of arrays of weights."""
     seen = hashlib.sha256()
     for weight in weights:
         seen.update(np.ascontiguousarray(weight, np.float32))

@@ -45,7 +45,6 @@ class Clicks:
 
 
 def click_batches(flags, rank, world_size, device):
-    """Endless batches of clicks; see Clicks. Frameworks take them as they are."""
     return iter(Clicks(flags, rank, world_size))
 
 

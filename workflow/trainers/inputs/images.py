@@ -16,7 +16,6 @@ IMAGE, LABEL = "image/encoded", "image/class/label"  # in ImageNet's TFRecords
 
 
 def check_size(shape, least):
-    """Refuse, by a ValueError, images that are too small for a model."""
     if shape["image_size"] < least:
         raise ValueError(f"image_size is {shape['image_size']}; allowed: {least} or more")
 

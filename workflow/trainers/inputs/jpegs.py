@@ -67,8 +67,6 @@ SOURCES = {"tfrecord": Records, "folder": Folder}
 
 
 class Loader:
-    """Decodes a rank's images, batch by batch."""
-
     def __init__(self, flags, rank, world_size):
         self._source = SOURCES[flags.input](flags.data, rank, world_size)
         if not len(self._source):
@@ -163,7 +161,6 @@ class _Processes:
         self.ahead = 1 + math.ceil(2 * len(workers) / portions)
 
     def begin(self, number, indexes):
-        """As the threads' one."""
         memory = self._free.pop() if self._free else self._new_memory()
         images = np.ndarray(self._shape, np.uint8, memory.bytes)
         weakref.finalize(images, self._free.append, memory)

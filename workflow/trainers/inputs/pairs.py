@@ -16,7 +16,6 @@ STEP = 8
 
 
 def pair_batches(flags, rank, world_size, device):
-    """Endless batches of sources and targets, as numpy's arrays."""
     return iter(Pairs(flags.data, flags.shape, flags.batch_size, rank, world_size))
 
 

@@ -28,7 +28,6 @@ LONGEST = 5  # bytes of a number
 
 
 def sentence_batches(flags, rank, world_size, device):
-    """Endless batches of pairs of sentences, as numpy's arrays."""
     return iter(Sentences(flags.data, flags.shape, flags.batch_size, rank, world_size))
 
 
@@ -74,7 +73,6 @@ class Sentences:
                     yield self._decoded(path, all_bytes, places[first : first + size])
 
     def _decoded(self, path, content, places):
-        """The arrays of some records."""
         offsets, sizes = places.T
         messages = content[np.clip(offsets[:, None], 0, len(content) - 8) + np.arange(8)]
         whole = messages.view("<i8")[:, 0] + AROUND == sizes

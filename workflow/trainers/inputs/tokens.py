@@ -9,7 +9,6 @@ TYPES = {"uint16": np.dtype("<u2"), "uint32": np.dtype("<u4")}
 
 
 def token_batches(flags, rank, world_size, device):
-    """Endless batches of tokens and those that follow each, as numpy's arrays."""
     return iter(Tokens(flags.data, flags.shape, flags.batch_size, rank, world_size))
 
 

@@ -42,7 +42,6 @@ def meeting_at(head, port):
 
 
 def interface_towards(address, port):
-    """The network interface through which this node reaches an address."""
     own, every = address_towards(address, port), psutil.net_if_addrs().items()
     return next(name for name, found in every if any(one.address == own for one in found))
 

@@ -57,7 +57,6 @@ def _name_the_first_to_fail():
 
 
 def _say_that_it_failed(process, code):
-    """Name a rank, if it is the first to fail."""
     number = Started.ranks.get(process)
     if number is not None:
         Started.ranks = {}

@@ -9,7 +9,6 @@ MASKED = -10000.0  # added to the attention scores of masked tokens
 
 
 def check_heads(shape):
-    """Refuse heads that cannot share a model's features."""
     hidden, heads = shape["hidden"], shape["heads"]
     if hidden % heads:
         raise ValueError(f"hidden is {hidden}; allowed: a multiple of the {heads} heads")
@@ -26,7 +25,6 @@ def linear(name, inputs, outputs):
 
 
 def norm(name, features):
-    """The weights of a layer norm."""
     return {name + ".norm.weight": (features,), name + ".norm.bias": (features,)}
 
 
@@ -36,7 +34,6 @@ def attention(name, hidden):
 
 
 def feed_forward(name, hidden, inner):
-    """The weights of two linear layers."""
     return {**linear(name + ".in", hidden, inner), **linear(name + ".out", inner, hidden)}
 
 

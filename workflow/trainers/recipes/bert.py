@@ -31,7 +31,6 @@ AROUND = 3  # tokens that are never predicted: one before the sentences, one aft
 
 
 def check(shape):
-    """Refuse sequences that the model cannot take, and heads that cannot share its features."""
     length, positions = shape["sequence_length"], shape["positions"]
     if length > positions:
         raise ValueError(f"sequence_length is {length}; allowed: up to the {positions} positions")

@@ -33,7 +33,6 @@ DIVIDED = {
 
 
 def check(shape):
-    """Refuse heads that cannot share a model's features, or groups of them."""
     check_heads(shape)
     heads, groups = shape["heads"], shape["key_heads"]
     if heads % groups:

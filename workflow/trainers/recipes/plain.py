@@ -27,7 +27,6 @@ def linear_shapes(features):
 
 
 def flops_of(sizes, sides):
-    """Operations to train on an image."""
     matrices = [size for size in sizes.values() if len(size) > 1]
     each = [side**2 for side in sides] + [1] * (len(matrices) - len(sides))
     products = [int(np.prod(size)) * times for size, times in zip(matrices, each)]

@@ -17,6 +17,5 @@ _MEMORY = {
 
 
 def prepare(flags):
-    """Set what XLA reads on import."""
     process.abort_late()
     settings.variables(_MEMORY)

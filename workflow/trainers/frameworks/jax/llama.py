@@ -39,7 +39,6 @@ class Llama:
         return losses.mean(), state
 
     def _attended(self, linear, name, x):
-        """What each token attends to: itself and those before it."""
         width = self._shape["hidden"] // self._shape["heads"]
         query, key, value = (
             linear(f"{name}.{part}", x).reshape(*x.shape[:2], -1, width)

@@ -59,6 +59,5 @@ def _complement(beta, iteration):
 
 
 def norm(gradients):
-    """The L2 norm of all gradients together."""
     # In float32 whatever products of features are computed in.
     return jnp.sqrt(sum(jnp.vdot(one, one, precision="highest") for one in gradients.values()))

@@ -6,7 +6,6 @@ from trainers.frameworks.jax.layers import convolution, cross_entropy, linear
 
 
 def convolved(x, weights, name, stride=1, padding=0):
-    """What is positive of a convolution with its bias."""
     x = convolution(x, weights[name + ".weight"], stride, padding)
     return jax.nn.relu(x + weights[name + ".bias"].astype(x.dtype))
 
@@ -17,7 +16,6 @@ def flattened(x):
 
 
 def hidden(x, weights, name):
-    """What is positive of a linear layer."""
     return jax.nn.relu(linear(x, weights[name + ".weight"], weights[name + ".bias"]))
 
 

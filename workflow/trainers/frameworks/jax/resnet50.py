@@ -18,7 +18,6 @@ class ResNet50:
         self._sizes, self._compute = resnet50.weight_shapes(flags.shape), compute
 
     def start_state(self):
-        """The batch norms' running averages."""
         return {
             name[: -len("bias")] + kind: np.full(size, start, np.float32)
             for name, size in self._sizes.items()

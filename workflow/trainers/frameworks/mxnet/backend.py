@@ -142,7 +142,6 @@ class DataParallel(backend.Step):
         return loss
 
     def _pass(self, batch):
-        """Compute this batch's gradients; returns its loss."""
         with autograd.record():
             loss = self._network(*batch)
             if self._scale is None:
@@ -163,7 +162,6 @@ class DataParallel(backend.Step):
 
 
 def mix_in(compute):
-    """Let MXNet compute what it can in float16 or bfloat16."""
     wide = [*amp.lists.symbol_bf16.FP32_FUNCS, *LACKS_BFLOAT16] if compute == "bfloat16" else None
     amp.init(compute, fp32_ops=wide)
 

@@ -13,8 +13,6 @@ from trainers.recipes import bert
 
 
 class Bert(nn.HybridBlock):
-    """Takes a batch as the recipe makes it, returns the mean loss of both predictions, [1]."""
-
     def __init__(self, flags, device):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(bert, flags)

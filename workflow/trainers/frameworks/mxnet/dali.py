@@ -10,7 +10,6 @@ from trainers.inputs.dali import build_pipeline
 
 
 def dali_images(flags, rank, world_size, device):
-    """Endless batches of uint8 images and float32 labels [N], decoded by DALI."""
     gpu = device.device_id if device.device_type == "gpu" else None
     return _decoded(build_pipeline(flags, rank, world_size, gpu), device)
 

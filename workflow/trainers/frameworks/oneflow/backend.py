@@ -138,7 +138,6 @@ def start(work, model):
 
 
 def own_mean(losses):
-    """The mean of this rank's losses."""
     return losses.to_local().numpy().mean().item()
 
 

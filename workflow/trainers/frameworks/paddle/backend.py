@@ -137,7 +137,6 @@ class DataParallel(backend.Step):
         return loss
 
     def _backward(self, batch):
-        """Add this batch's gradients to the weights'; returns its loss."""
         with paddle.amp.auto_cast(**self._mixed):
             loss = self._model(*batch)
         self._scaler.scale(loss if self._scale == 1.0 else loss * self._scale).backward()

@@ -88,7 +88,6 @@ def take_gpu(number):
 
 
 def sum_over_ranks(numbers):
-    """The sums of each rank's numbers."""
     # An argument is on no device, of which TensorFlow would complain.
     numbers = tf.identity(numbers)
     return tf.distribute.get_replica_context().all_reduce("sum", numbers)

@@ -7,8 +7,6 @@ from trainers.recipes import ctr
 
 
 class CtrDnn:
-    """Takes dense inputs, slots and labels, returns their mean cross-entropy."""
-
     def __init__(self, flags, layers):
         self.layers = layers
         self.slots = ctr.SLOTS * flags.shape["embedding"]

@@ -64,7 +64,6 @@ def batches_read(work, counter, dataset):
 
 
 def on_threads(dataset, threads):
-    """The dataset, confined to a number of threads."""
     options = tf.data.Options()
     if hasattr(options, "threading"):
         options.threading.private_threadpool_size = threads

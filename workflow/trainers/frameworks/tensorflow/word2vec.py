@@ -8,8 +8,6 @@ from trainers.recipes import word2vec
 
 
 class Word2Vec:
-    """Takes a batch as the recipe's, returns the mean loss of its pairs."""
-
     def __init__(self, flags, layers):
         self.layers = layers
 

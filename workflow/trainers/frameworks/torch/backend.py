@@ -144,7 +144,6 @@ class Step(backend.Step):
 
     @staticmethod
     def held(weight):
-        """What this rank holds of a weight."""
         return weight
 
     def fetch(self, loss):

@@ -47,8 +47,6 @@ class EncoderDecoder(nn.Module):
 
 
 class Encoder(nn.Module):
-    """Attention, then two linear layers."""
-
     def __init__(self, shape, dropout):
         super().__init__()
         wide, epsilon = shape["intermediate"], transformer.NORM_EPSILON

@@ -21,8 +21,6 @@ _SMALLEST = 1e-12  # so that a tensor of zeros has a scale, too
 
 
 class Linear(nn.Linear):
-    """A linear layer that multiplies in float8, with the weights of the layer that it replaces."""
-
     def __init__(self, layer, rowwise):
         nn.Module.__init__(self)
         self.in_features, self.out_features = layer.in_features, layer.out_features

@@ -6,7 +6,6 @@ from trainers.inputs import jpegs
 
 
 def decoded_jpegs(flags, rank, world_size, device):
-    """Endless batches of uint8 images [N, H, W, 3] and labels [N], as numpy's arrays."""
     lock = {"page_lock": _page_lock} if device.type == "cuda" else {}
     return jpegs.batches(flags, rank, world_size, **lock)
 

@@ -50,8 +50,6 @@ class Box:
 
 
 class Inbox(Box):
-    """What others send."""
-
     def expect(self, batch, source):
         """Say that a rank's next parcel is of that batch; it may come from now on."""
         parcel = self._room()
@@ -66,8 +64,6 @@ class Inbox(Box):
 
 
 class Outbox(Box):
-    """What is sent to others."""
-
     def send(self, batch, target, tensors):
         """Send a rank a parcel of a batch; the tensors may be changed at once."""
         parcel = self._room()
@@ -81,7 +77,6 @@ class Outbox(Box):
         self._take_back(one for one in self._under_way if one[0] <= batch and one[1] == target)
 
     def all_arrived(self):
-        """Wait until nothing is under way."""
         self._take_back(self._under_way)
 
     def _take_back(self, which):

@@ -255,7 +255,6 @@ class Stage(Step):
         self._optimizer.zero_grad()
 
     def _renew(self):
-        """Make new weights that equal the old ones."""
         # New memory would be slower, for its pages have to be fetched.
         room = self._spare.pop() if self._spare else map(torch.empty_like, self._weights)
         room = [one.detach() for one in room]

@@ -28,11 +28,9 @@ class FixedScale:
         self._unscaled = False
 
     def scale(self, loss):
-        """The loss from which to go backward."""
         return loss if self.factor == 1.0 else loss * self.factor
 
     def unscale_(self, optimizer):
-        """Divide the gradients by the factor."""
         if self.factor != 1.0:
             groups = (group["params"] for group in optimizer.param_groups)
             gradients = [one.grad for group in groups for one in group if one.grad is not None]
@@ -40,7 +38,6 @@ class FixedScale:
         self._unscaled = True
 
     def step(self, optimizer):
-        """Update the weights."""
         if not self._unscaled:
             self.unscale_(optimizer)
         optimizer.step()

@@ -135,7 +135,6 @@ greatest values, by which float8 scales."""
 
 
 def _recomputed(forward, keep):
-    """A layer's forward whose features are recomputed for the gradients."""
 
     def policy(context, operation, *args, **kwargs):
         ways = checkpoint.CheckpointPolicy

@@ -13,7 +13,6 @@ from trainers.frameworks.torch.bert import Bert
 
 
 def bert_of(flags):
-    """The model that the flags ask for."""
     return UnpaddedBert(flags) if flags.unpadded else Bert(flags)
 
 
