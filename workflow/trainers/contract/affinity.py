@@ -36,10 +36,8 @@ def keep_to(cpus):
 
 
 def pci_address(ordinal):
-    """Where a GPU of this process is, such as "0000:3B:00.0"; None without a driver or that GPU.
-
-    CUDA itself says it: it knows numbers, UUIDs, MIG's names and CUDA_DEVICE_ORDER.
-    """
+    """Where a GPU of this process is, such as "0000:3B:00.0"; None without a driver or that GPU."""
+    # CUDA itself says it: it knows numbers, UUIDs, MIG's names and CUDA_DEVICE_ORDER.
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:

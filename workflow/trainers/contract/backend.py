@@ -84,10 +84,8 @@ class Backend:
         return numbers.astype(dtype)
 
     def all_reduce(self, numbers):
-        """Their sums over all ranks, once those are there. `numbers` may be overwritten.
-
-        A framework without collectives leaves it to this, and to the meeting.
-        """
+        """Their sums over all ranks, once those are there. `numbers` may be overwritten."""
+        # A framework without collectives leaves it to this, and to the meeting.
         if self.meeting is None:
             return numbers
         array = self.array(numbers)
@@ -122,11 +120,9 @@ class Backend:
         """End what connects the ranks, as the framework does that, when all have come so far."""
 
     def part(self):
-        """Leave; back once all ranks have left, so that this process may end.
-
-        A rank may be through with a collective while its answer to another one is still on its way,
-        which fails there if the process ends.
-        """
+        """Leave; back once all ranks have left, so that this process may end."""
+        # A rank may be through with a collective while its answer to another one is still on its
+        # way, which fails there if the process ends.
         self.leave()
         parting = None if self.meeting else Meeting.of(self.place, PARTING)
         if parting:
@@ -164,10 +160,8 @@ class Backend:
 
 
 def idle_since(has_finished):
-    """The answer of a mark that only knows whether the device has finished now.
-
-    It may then have been idle for as long as anybody waited.
-    """
+    """The answer of a mark that only knows whether the device has finished now."""
+    # It may then have been idle for as long as anybody waited.
     return lambda: -math.inf if has_finished() else math.inf
 
 
@@ -202,11 +196,9 @@ class Step:
         """Compile what iterations need, after the loss without dropout, before the first one."""
 
     def alone(self):
-        """Seconds that this rank takes for a batch's gradients by itself; None: unknown.
-
-        All ranks of a run take equally long for an iteration: each waits for the slowest one. This,
-        measured after the last iteration, shows which rank that is.
-        """
+        """Seconds that this rank takes for a batch's gradients by itself; None: unknown."""
+        # All ranks of a run take equally long for an iteration: each waits for the slowest one.
+        # This, measured after the last iteration, shows which rank that is.
         if self.pass_alone is None:
             return None
         batch = next(self.feed)

@@ -39,10 +39,8 @@ def found(folder, *patterns):
 
 
 def values_in(path):
-    """What a module of plain values says, such as version.py; nothing if it is not there.
-
-    It is run by itself, for importing it would import its package first.
-    """
+    """What a module of plain values says, such as version.py; nothing if it is not there."""
+    # It is run by itself, for importing it would import its package first.
     if not os.path.exists(path):
         return {}
     values = {"__name__": "values"}
@@ -65,10 +63,8 @@ def said_by(code):
 
 
 def library_of(folder, name):
-    """The path of one of NVIDIA's libraries, such as libnccl.so.2, beside a framework's folder.
-
-    Where no package has it, its name, by which the loader finds the machine's.
-    """
+    """The path of one of NVIDIA's libraries, such as libnccl.so.2, beside a framework's folder."""
+    # Where no package has it, its name, by which the loader finds the machine's.
     return next(iter(found(os.path.dirname(folder), "nvidia/*/lib/" + name)), name)
 
 
@@ -87,10 +83,8 @@ def nccl_as_written(number):
 
 
 def compiler_version(libraries, folder):
-    """The version of CUDA, such as 11.8, whose run-time compiler libraries load.
-
-    CUDA's runtime itself does not say its version without a driver.
-    """
+    """The version of CUDA, such as 11.8, whose run-time compiler libraries load."""
+    # CUDA's runtime itself does not say its version without a driver.
     name = written_in(libraries, _COMPILER)
     numbers = name and _asked(library_of(folder, name), "nvrtcVersion", 2)
     return "{}.{}".format(*numbers) if numbers else None

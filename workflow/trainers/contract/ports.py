@@ -9,10 +9,8 @@ _ENOUGH = 1000
 
 
 def claimed_ports(count):
-    """Ports where nobody listens, nor any other run on this node will -> what claims each.
-
-    None is of those that the kernel gives to any connection, as long as enough others are left.
-    """
+    """Ports where nobody listens, nor any other run on this node will -> what claims each."""
+    # None is of those that the kernel gives to any connection, as long as enough others are left.
     claims, candidates = {}, _candidates()
     while len(claims) < count:
         port = random.SystemRandom().choice(candidates)

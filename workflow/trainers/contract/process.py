@@ -7,11 +7,9 @@ import signal
 
 
 def abort_late():
-    """Delay an abort of this process by six seconds.
-
-    Some frameworks abort a rank as soon as it loses another; their launchers look only once a
-    second, and blame any rank that they find dead.
-    """
+    """Delay an abort of this process by six seconds."""
+    # Some frameworks abort a rank as soon as it loses another; their launchers look only once a
+    # second, and blame any rank that they find dead.
     libc = ctypes.CDLL(None)
     # A handler is called with its signal's number, which is 6.
     libc.signal(signal.SIGABRT, libc.sleep)
@@ -55,10 +53,8 @@ def processor(root="/"):
 
 
 def limit_memory(size):
-    """Let this process, and those that it starts, take so many bytes of address space, no more.
-
-    Linux counts no other memory of a process against a limit.
-    """
+    """Let this process, and those that it starts, take so many bytes of address space, no more."""
+    # Linux counts no other memory of a process against a limit.
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     if most != resource.RLIM_INFINITY:
         size = min(size, most)
@@ -70,10 +66,8 @@ def is_limited():
 
 
 def peak_memory():
-    """The most memory of the machine that this process has used so far, in bytes.
-
-    Under a limit, it is what the limit counts: address space.
-    """
+    """The most memory of the machine that this process has used so far, in bytes."""
+    # Under a limit, it is what the limit counts: address space.
     if is_limited():
         with open("/proc/self/status") as stream:
             for line in stream:

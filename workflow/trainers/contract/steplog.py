@@ -161,11 +161,9 @@ class StepLog:
 
     @contextmanager
     def to_the_end(self):
-        """Train inside this block: the process ends with it, at once, and says why if it failed.
-
-        It skips the frameworks' own clean-up, which may abort or wait for ranks that are gone, as
-        gloo does: a rank that gives up must end, so that its launcher ends the others.
-        """
+        """Train inside this block: the process ends with it, at once, and says why if it failed."""
+        # It skips the frameworks' own clean-up, which may abort or wait for ranks that are gone, as
+        # gloo does: a rank that gives up must end, so that its launcher ends the others.
         status, self._pulse = 1, Pulse(self.who)
         try:
             yield

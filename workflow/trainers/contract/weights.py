@@ -107,10 +107,8 @@ class Watched:
         return digest(weight for _, weight in self._read())
 
     def changes(self, backend, part):
-        """How far each weight has come since the start, as an L2 norm; None but for a proof.
-
-        Squares add up: over the parts of a model, and over the shares of a weight.
-        """
+        """How far each weight has come since the start, as an L2 norm; None but for a proof."""
+        # Squares add up: over the parts of a model, and over the shares of a weight.
         if self._start is None:
             return None
         own = [[name, length(weight - self._start[name])] for name, weight in self._read()]

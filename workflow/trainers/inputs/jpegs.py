@@ -208,10 +208,8 @@ def _labels(worker):
 
 
 def _decode(trainer, *arguments):
-    """Decode portions in a process, for as long as the one that trains is there.
-
-    It gives way to the thread that gives the GPU its work, if there are too few cores for both.
-    """
+    """Decode portions in a process, for as long as the one that trains is there."""
+    # It gives way to the thread that gives the GPU its work, if there are too few cores for both.
     os.nice(10)
     loader, opened = Loader(*arguments), functools.lru_cache(maxsize=None)(_opened)
     with contextlib.suppress(EOFError, ConnectionError):
@@ -277,10 +275,8 @@ def random_crop(jpeg, drawn, out):
 
 
 def _random_part(height, width, drawn):
-    """A rectangle (top, left, height, width) of random area and aspect ratio.
-
-    Source: Szegedy et al., Going Deeper with Convolutions (2014), section 6.
-    """
+    """A rectangle (top, left, height, width) of random area and aspect ratio."""
+    # Source: Szegedy et al., Going Deeper with Convolutions (2014), section 6.
     down, right, *drawn = drawn
     for at in range(0, len(drawn), 2):
         area = height * width * (AREA[0] + drawn[at] * (AREA[1] - AREA[0]))

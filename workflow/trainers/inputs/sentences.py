@@ -207,10 +207,8 @@ def _floats(content, starts, sizes, count):
 
 
 def _integers(content, starts, sizes, count):
-    """The numbers of packed lists, int64 [lists, count]; None unless each has `count` of them.
-
-    A number is seven bits per byte, lowest first; a byte from 128 on is not its last.
-    """
+    """The numbers of packed lists, int64 [lists, count]; None unless each has `count` of them."""
+    # A number is seven bits per byte, lowest first; a byte from 128 on is not its last.
     if (sizes == count).all():
         numbers = content[starts[:, None] + np.arange(count)]
         return numbers.astype(np.int64) if numbers.max() < 0x80 else None

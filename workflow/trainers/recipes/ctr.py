@@ -61,10 +61,8 @@ def start(name, size, random, proof):
 
 
 def synthetic_batch(shape, batch_size, random):
-    """Dense inputs, slots and labels as trainers.inputs.clicks gives them, a quarter clicked.
-
-    A slot's word of rank n comes about 1/n as often as the first one, so that rows recur.
-    """
+    """Dense inputs, slots and labels as trainers.inputs.clicks gives them, a quarter clicked."""
+    # A slot's word of rank n comes about 1/n as often as the first one, so that rows recur.
     dense = random.random_sample((batch_size, DENSE)).astype(np.float32)
     words = np.exp(random.random_sample((batch_size, SLOTS)) * np.log(shape["rows"]))
     slots = (words.astype(np.int64) * SLOTS + np.arange(SLOTS)) % shape["rows"]

@@ -48,11 +48,9 @@ def learning_rate(global_batch):
 
 
 def weight_shapes(shape):
-    """The weights in the order in which a token passes them. Linear layers are [out, in].
-
-    A layer is attention, then gated linear layers, each behind a norm and beside a shortcut.
-    Queries, keys and values have matrices of their own, whose rows ranks can share.
-    """
+    """The weights in the order in which a token passes them. Linear layers are [out, in]."""
+    # A layer is attention, then gated linear layers, each behind a norm and beside a shortcut.
+    # Queries, keys and values have matrices of their own, whose rows ranks can share.
     hidden, wide = shape["hidden"], shape["intermediate"]
     few = hidden // shape["heads"] * shape["key_heads"]
     sizes = {"embeddings.token.weight": (shape["vocabulary"], hidden)}
@@ -71,10 +69,8 @@ def weight_shapes(shape):
 
 
 def start(name, size, random, proof):
-    """A normal distribution cut off at twice its deviation; norms are one.
-
-    For a proof matrices are ten times as large, and norms differ.
-    """
+    """A normal distribution cut off at twice its deviation; norms are one."""
+    # For a proof matrices are ten times as large, and norms differ.
     if len(size) == 1:
         ones = np.ones(size, np.float32)
         return ones + uniform(random, size, 0.25) if proof else ones
@@ -86,11 +82,9 @@ def start(name, size, random, proof):
 
 
 def rotations(shape):
-    """Cosines and sines by which two features of a head are rotated: float32 [S, F / 2] each.
-
-    Feature i goes with i + F / 2, as in transformers; Meta's code pairs neighbours, which is the
-    same model with rows of queries and keys in another order.
-    """
+    """Cosines and sines by which two features of a head are rotated: float32 [S, F / 2] each."""
+    # Feature i goes with i + F / 2, as in transformers; Meta's code pairs neighbours, which is the
+    # same model with rows of queries and keys in another order.
     count = shape["hidden"] // shape["heads"] // 2
     turns = THETA ** -(np.arange(count) / count)  # radians a token
     if shape["stretch"] > 1:

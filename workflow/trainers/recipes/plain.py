@@ -39,12 +39,10 @@ def decays(name):
 
 
 def start(name, size, random, proof):
-    """Where a weight starts: He-initialised by fan-in, biases at zero.
-
-    For a proof no bias is zero, and images have less weight, else the losses of a few steps would
-    magnify the rounding errors in which frameworks differ.
-    Source: He et al., Delving Deep into Rectifiers (2015).
-    """
+    """Where a weight starts: He-initialised by fan-in, biases at zero."""
+    # For a proof no bias is zero, and images have less weight, else the losses of a few steps would
+    # magnify the rounding errors in which frameworks differ. Source: He et al., Delving Deep into
+    # Rectifiers (2015).
     if name.endswith("bias"):
         return uniform(random, size, 0.05) if proof else np.zeros(size, np.float32)
     bound = (6 / np.prod(size[1:])) ** 0.5

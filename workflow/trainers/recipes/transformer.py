@@ -66,10 +66,8 @@ def start(name, size, random, proof):
 
 
 def positions(shape):
-    """What is added to the embedding of a token at each position: float32 [longest, hidden].
-
-    Sines of falling frequencies, then their cosines; an odd number of features ends with a 0.
-    """
+    """What is added to the embedding of a token at each position: float32 [longest, hidden]."""
+    # Sines of falling frequencies, then their cosines; an odd number of features ends with a 0.
     length, hidden = shape["longest"], shape["hidden"]
     count = hidden // 2
     frequencies = SLOWEST ** (-np.arange(count) / max(1, count - 1))
@@ -80,10 +78,8 @@ def positions(shape):
 
 
 def flops(shape):
-    """Operations to train on a place of pairs as long as synthetic ones, padding included.
-
-    The decoder's attention to itself counts by the half that a causal mask leaves.
-    """
+    """Operations to train on a place of pairs as long as synthetic ones, padding included."""
+    # The decoder's attention to itself counts by the half that a causal mask leaves.
     hidden, length = shape["hidden"], max(1, shape["longest"] // SYNTHETIC)
     of_layers = 12 * hidden**2 + 4 * hidden * shape["intermediate"] + 5 * length * hidden
     return operations(shape["layers"] * of_layers + hidden * shape["vocabulary"])

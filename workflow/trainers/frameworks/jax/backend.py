@@ -65,10 +65,8 @@ class Backend(backend.Backend):
         self.gather(place.rank)
 
     def _connect(self):
-        """Meet the other ranks, within JAX's five minutes.
-
-        One that is silent for 100 seconds, by JAX's own clock, ends all of them.
-        """
+        """Meet the other ranks, within JAX's five minutes."""
+        # One that is silent for 100 seconds, by JAX's own clock, ends all of them.
         on_cpu = self.flags.device == "cpu"
         if on_cpu:
             _listen_towards(HEAD)
@@ -97,10 +95,8 @@ class Backend(backend.Backend):
         return jax.jit(jax.shard_map(function, **how), **settings)
 
     def compiled(self, function, given, name=""):
-        """A function of `mapped`, compiled for such arguments, or as another repeat compiled it.
-
-        JAX's own cache keeps nothing for ranks but the first.
-        """
+        """A function of `mapped`, compiled for such arguments, or as another repeat compiled it."""
+        # JAX's own cache keeps nothing for ranks but the first.
         path = self._compiled and self._compiled + name
         if path and os.path.exists(path):
             with open(path, "rb") as stream:
@@ -296,10 +292,8 @@ def _short(array):  # as JAX has labels and the like
 
 
 def _listen_towards(head):
-    """Let gloo listen where the first rank is reached from, for which JAX has no setting.
-
-    Of its own it takes the address of the host's name, which no other node may reach.
-    """
+    """Let gloo listen where the first rank is reached from, for which JAX has no setting."""
+    # Of its own it takes the address of the host's name, which no other node may reach.
     from jax._src.lib import _jax  # noqa: PLC0415
 
     host, _, port = head.rpartition(":")

@@ -55,11 +55,9 @@ def largest(x, size, stride, padding=0):
 
 
 def dropped(x, share, key, place):
-    """Features, a share of which is dropped out, and the others are as much larger.
-
-    A random byte decides for each feature: a share of 0.1 becomes 26 of 256. Each place of a model
-    where something drops out has its own number; without a key, nothing does.
-    """
+    """Features, a share of which is dropped out, and the others are as much larger."""
+    # A random byte decides for each feature: a share of 0.1 becomes 26 of 256. Each place of a
+    # model where something drops out has its own number; without a key, nothing does.
     kept = 256 - round(256 * share)
     if key is None or kept == 256:
         return x

@@ -12,11 +12,9 @@ def has_nvidias_kernels(device):
 
 
 def layout_on(device):
-    """The layout of images in memory on a device that trains: "NHWC" or "NCHW".
-
-    NVIDIA's kernels for Tensor Cores want channels last; with that layout, other builds' batch norm
-    is slow, and missing on a CPU.
-    """
+    """The layout of images in memory on a device that trains: "NHWC" or "NCHW"."""
+    # NVIDIA's kernels for Tensor Cores want channels last; with that layout, other builds' batch
+    # norm is slow, and missing on a CPU.
     return "NHWC" if has_nvidias_kernels(device) else "NCHW"
 
 

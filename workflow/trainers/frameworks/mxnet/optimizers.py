@@ -64,11 +64,9 @@ class Trainer(hvd.DistributedTrainer):
 
 
 def share_within(most, gradients):
-    """What to multiply gradients by, so that their norm is within a limit: [1], at most 1.
-
-    Nothing waits for it. Of infinite gradients it is next to nothing, and not zero, by which MXNet
-    would make no update: then no loss would show them.
-    """
+    """What to multiply gradients by, so that their norm is within a limit: [1], at most 1."""
+    # Nothing waits for it. Of infinite gradients it is next to nothing, and not zero, by which
+    # MXNet would make no update: then no loss would show them.
     share = mx.nd.minimum(most / (norm(gradients) + 1e-6), 1.0)
     return mx.nd.where(share > 0, share, 1e-30 * mx.nd.ones_like(share))
 

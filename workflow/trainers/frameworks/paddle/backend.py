@@ -158,12 +158,11 @@ def compile_once(network):
 
 
 def make_optimizer(work, weights, scale):
-    """The recipe's optimizer, on the gradients of a loss that was multiplied by `scale`.
-
-    A power of two, it takes no kernel more, and gives the same weights to the bit: SGD's decay and
-    momentum are multiplied by it, too, and its learning rate is divided by it; Adam's steps are the
-    same at any scale if what is added to their denominator grows with it, and the norm to clip to.
-    """
+    """The recipe's optimizer, on the gradients of a loss that was multiplied by `scale`."""
+    # A power of two, it takes no kernel more, and gives the same weights to the bit: SGD's decay
+    # and momentum are multiplied by it, too, and its learning rate is divided by it; Adam's steps
+    # are the same at any scale if what is added to their denominator grows with it, and the norm to
+    # clip to.
     asked = work.optimizer
     if isinstance(asked, AdamW):
         # Paddle clips each group by a norm of its own: all weights are in one.

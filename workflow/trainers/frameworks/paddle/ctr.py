@@ -34,11 +34,9 @@ def ctr_dnn(flags):
 
 
 def each_row_once(batch):
-    """What the model takes of a batch of clicks.
-
-    Paddle looks up, merges and sends rows one by one, in sorted trees: those that come once, and in
-    order, cost it much less.
-    """
+    """What the model takes of a batch of clicks."""
+    # Paddle looks up, merges and sends rows one by one, in sorted trees: those that come once, and
+    # in order, cost it much less.
     dense, slots, labels = batch
     rows, places = np.unique(slots, return_inverse=True)
     return dense, labels, rows[:, None], places

@@ -125,11 +125,9 @@ def _added_up(flags):
 
 
 def _update_by_each_gradient(program):
-    """Let a server subtract each trainer's gradient, where it would subtract their mean.
-
-    Paddle adds them up first, of a table by a sorted tree of its rows, which costs more than all
-    updates. The rate is for a sum: see _added_up.
-    """
+    """Let a server subtract each trainer's gradient, where it would subtract their mean."""
+    # Paddle adds them up first, of a table by a sorted tree of its rows, which costs more than all
+    # updates. The rate is for a sum: see _added_up.
     of_all = program.global_block().vars
     for block in program.blocks:
         kinds = [one.type for one in block.ops]

@@ -53,11 +53,9 @@ def random_crop(jpeg, size, seed):
 
 
 def batches_read(work, counter, dataset):
-    """Batches of a dataset as backends take them.
-
-    Where something drops out the first batch comes twice, for its loss is computed without that
-    before it is trained on.
-    """
+    """Batches of a dataset as backends take them."""
+    # Where something drops out the first batch comes twice, for its loss is computed without that
+    # before it is trained on.
     if work.dropout:
         dataset = dataset.take(1).concatenate(dataset)
     return on_threads(counter.with_counts_of_each(dataset), work.flags.loader_threads)
@@ -75,10 +73,8 @@ def on_threads(dataset, threads):
 
 
 def timed(next_batch):
-    """The next batch, and how long the iteration that asks for it waits for it.
-
-    An iteration is one graph, which asks for its batch itself: so the clock is read there, too.
-    """
+    """The next batch, and how long the iteration that asks for it waits for it."""
+    # An iteration is one graph, which asks for its batch itself: so the clock is read there, too.
     with tf.device("/cpu:0"):
         begun = tf.timestamp()
     with tf.control_dependencies([begun]):

@@ -57,10 +57,8 @@ class Layers:
         return tf.cast(wide, x.dtype)
 
     def dropout(self, x, rate, number):
-        """Set a share of `x` to zero, a different one on every rank and in every iteration.
-
-        The number, from 0 to 4095, tells the layers of a model apart.
-        """
+        """Set a share of `x` to zero, a different one on every rank and in every iteration."""
+        # The number, from 0 to 4095, tells the layers of a model apart.
         if not rate or self.seed is None:
             return x
         # Drawn from a seed, because XLA's own generator starts the same on all ranks.

@@ -5,10 +5,8 @@ import torch
 
 
 def prepared(batches, network, device):
-    """Batches on the host, as tensors, as a model takes them, if it says how to prepare them.
-
-    They are page-locked for a GPU, which can copy them then while it trains.
-    """
+    """Batches on the host, as tensors, as a model takes them, if it says how to prepare them."""
+    # They are page-locked for a GPU, which can copy them then while it trains.
     batches = map(_tensors, batches)
     if hasattr(network, "prepared"):
         batches = map(network.prepared, batches)

@@ -11,10 +11,8 @@ def decoded_jpegs(flags, rank, world_size, device):
 
 
 def _page_lock(array):
-    """Let GPUs copy an array's bytes by themselves.
-
-    Otherwise the thread that gives the GPU its work would have to copy them first, which takes
-    longer than the rest of a step does there.
-    """
+    """Let GPUs copy an array's bytes by themselves."""
+    # Otherwise the thread that gives the GPU its work would have to copy them first, which takes
+    # longer than the rest of a step does there.
     locked = torch.cuda.cudart().cudaHostRegister(array.ctypes.data, array.nbytes, 0)
     torch.cuda.check_error(locked)

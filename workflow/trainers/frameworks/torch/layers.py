@@ -36,10 +36,8 @@ class Layered(nn.Module):
 
     @classmethod
     def stage(cls, flags, cuts, number):
-        """A stage of a pipeline: takes what the stage before returns, the first one samples.
-
-        Only this one is made, for no process has memory for the others.
-        """
+        """A stage of a pipeline: takes what the stage before returns, the first one samples."""
+        # Only this one is made, for no process has memory for the others.
         names, makers = zip(*cls.layers(flags))
         # A layer has several weights, of which only the first may begin a stage.
         begins = [0, *(names.index(_layer_of(weight, names)) for weight in cuts), len(names)]

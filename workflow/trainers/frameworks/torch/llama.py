@@ -106,10 +106,8 @@ class Layer(nn.Module):
         return x + self.ffn_out(functional.silu(self.ffn_gate(inside)) * self.ffn_in(inside))
 
     def attend(self, x, cosines, sines):
-        """Features of what each token attends to: itself and those before it.
-
-        Of a layer that is spread over ranks, each has some of the heads.
-        """
+        """Features of what each token attends to: itself and those before it."""
+        # Of a layer that is spread over ranks, each has some of the heads.
         query, key, value = (
             linear(x).unflatten(-1, (-1, self.width)).transpose(1, 2)
             for linear in (self.query, self.key, self.value)

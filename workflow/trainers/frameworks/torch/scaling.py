@@ -6,10 +6,8 @@ from trainers.contract.precision import DYNAMIC
 
 
 def make_scaler(precision):
-    """The scaler of a precision: scale(loss), then step(optimizer), then update().
-
-    What looks at gradients before the step asks for unscale_(optimizer) first.
-    """
+    """The scaler of a precision: scale(loss), then step(optimizer), then update()."""
+    # What looks at gradients before the step asks for unscale_(optimizer) first.
     if precision.loss_scale == DYNAMIC:
         # torch.amp has it from 2.3 on, and torch.cuda.amp warns of its own from then on.
         return getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)()

@@ -196,10 +196,8 @@ class _Stage(nn.Module):
 
 
 def _groups(place):
-    """The group of a rank's replicas, None if it has none, and its pipelines' ranks and groups.
-
-    All ranks make all groups, in the same order.
-    """
+    """The group of a rank's replicas, None if it has none, and its pipelines' ranks and groups."""
+    # All ranks make all groups, in the same order.
     replicas = place.pipeline[0]
     stages = [place.ranks_of(number) for number in range(len(place.pipeline))]
     own = None
