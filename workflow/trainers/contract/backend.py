@@ -59,13 +59,11 @@ class Backend:
     """Device -> the data types in which it computes there beside float32. TF32 is on if the flags
     ask for it, for convolutions and matrix products alike, and never else; the launch's variables
     say so, too, see reperf.training.start."""
-    library = ""
-    """What adds up numbers of different ranks, such as "gloo"."""
+    library = ""  # what adds up numbers of different ranks, such as "gloo"
     device_name = "cpu"
     gpu_memory_is = "allocated"
     """What peak_memory tells of a GPU: what is "allocated" by the framework, or all "in use"."""
-    reader_device = None
-    """What a function that reads data is given as its device."""
+    reader_device = None  # what a function that reads data is given as its device
 
     def __init__(self, flags, place):
         self.flags, self.place = flags, place
@@ -184,8 +182,7 @@ class Step:
     """Whether an iteration takes as many batches as the flags say, and updates the weights once."""
     part = "all"
     """Which part of the model this rank holds; ranks of equal parts must end with equal weights."""
-    optimizer = ""
-    """Where the optimizer comes from, for the record."""
+    optimizer = ""  # where the optimizer comes from, for the record
     feed = None
     """Where its batches come from: a Feed, or an object with a Feed's waited and counted."""
     pass_alone = None

@@ -7,8 +7,7 @@ from trainers.contract.precision import WORDS
 from trainers.contract.process import gpus_of_node, limit_memory, usable_cores
 from trainers.contract.recipe import clips
 
-MOST_LOADER_THREADS = 16
-"""More are not started for a device unless they are asked for."""
+MOST_LOADER_THREADS = 16  # more are not started for a device unless they are asked for
 
 
 def parse_names(argv=None):

@@ -8,8 +8,7 @@ import select
 import socket
 import time
 
-ADDRESS = "MEETING"
-"""The environment variable that says where rank 0 listens: "host:port"."""
+ADDRESS = "MEETING"  # the environment variable that says where rank 0 listens: "host:port"
 PARTING = "PARTING"
 """That which says where it does so at the end of a run whose ranks have collectives."""
 _SECONDS_BETWEEN_TRIES = 0.05

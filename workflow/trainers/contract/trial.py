@@ -16,8 +16,7 @@ TOLERANCE = 1e-4
 """Of the largest number: far above float32's rounding, 1e-6, and below TF32's, 3e-4."""
 IMAGES, FILTERS = (2, 8, 16, 16), (32, 8, 3, 3)
 """Of the convolution: [n, in, height, width] and [out, in, height, width]."""
-LEFT, RIGHT = (64, 128), (128, 32)
-"""Of the matrix product."""
+LEFT, RIGHT = (64, 128), (128, 32)  # of the matrix product
 SIDES = (512, 1024, 2048, 4096, 8192)
 """Sizes of the square matrices whose products are timed, until one takes LONG_ENOUGH seconds.
 

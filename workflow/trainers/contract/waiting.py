@@ -10,12 +10,9 @@ import time
 from collections import defaultdict
 from contextlib import contextmanager, suppress
 
-OR = " or "
-"""Between the names of ranks, where it is not known for which of them."""
-LONG = 10
-"""Seconds after which a wait is told, once."""
-QUIET = "nothing new for"
-"""What a rank says of so many seconds, to show that it lives."""
+OR = " or "  # between the names of ranks, where it is not known for which of them
+LONG = 10  # seconds after which a wait is told, once
+QUIET = "nothing new for"  # what a rank says of so many seconds, to show that it lives
 
 
 class Pulse:
@@ -49,8 +46,7 @@ class Waits:
     """Times a rank's waits, and says which of them take long."""
 
     def __init__(self, who):
-        self.seconds = defaultdict(float)
-        """What for -> how long in all."""
+        self.seconds = defaultdict(float)  # what for -> how long in all
         self._who, self._now = who, None
         threading.Thread(target=self._watch, daemon=True).start()
 

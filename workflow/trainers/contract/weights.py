@@ -28,8 +28,7 @@ def initial_weight(recipe, flags, name, size, index=None):
     return recipe.start(name, size, random, flags.proof)
 
 
-AT_ONCE = 1 << 22
-"""Numbers that are drawn together."""
+AT_ONCE = 1 << 22  # numbers that are drawn together
 
 
 class _Part:

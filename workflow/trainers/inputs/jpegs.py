@@ -27,8 +27,7 @@ from trainers.inputs.tfrecord import Records
 
 cv2.setNumThreads(1)  # the loader has its own threads
 
-ATTEMPTS = 10
-"""How often a part is drawn that may not fit into the image."""
+ATTEMPTS = 10  # how often a part is drawn that may not fit into the image
 DRAWS = 3 + 2 * ATTEMPTS
 """Random numbers an image: whether it is flipped, a part's place, and its area and aspect ratio.
 

@@ -11,8 +11,7 @@ from trainers.contract.steplog import Refused
 from trainers.inputs.parts import check_ids, described, mapped, neighbouring_parts, shuffled
 from trainers.inputs.tokens import type_and_seed
 
-STEP = 8
-"""Lengths to which sentences are padded are multiples of it, or the longest one."""
+STEP = 8  # lengths to which sentences are padded are multiples of it, or the longest one
 
 
 def pair_batches(flags, rank, world_size, device):

@@ -96,8 +96,7 @@ def _walked(content, path):
 
 AROUND = 16
 """Bytes around a TFRecord's message: its length (8), and the checksums of both (4 each)."""
-BEFORE = 12
-"""Of them, those before the message."""
+BEFORE = 12  # of them, those before the message
 
 
 def fields(message):

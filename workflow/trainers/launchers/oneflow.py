@@ -18,8 +18,7 @@ LOGS = os.path.abspath("logs/oneflow")
 class Started(subprocess.Popen):
     """What OneFlow's launcher starts, its ranks among it."""
 
-    ranks = {}
-    """Process -> its number."""
+    ranks = {}  # process -> its number
 
     def __init__(self, *command, **how):
         super().__init__(*command, **how)

@@ -12,8 +12,7 @@ __all__ = ["DROPOUT", "OPTIMIZER", "decays", "start", "synthetic_batch"]
 
 CONVOLUTIONS = ((64, 11, 4, 2), (192, 5, 1, 2), (384, 3, 1, 1), (256, 3, 1, 1), (256, 3, 1, 1))
 """Channels, size, stride and padding of the convolutions."""
-POOLED = (0, 1, 4)
-"""The convolutions after which a 3x3 maximum halves the resolution."""
+POOLED = (0, 1, 4)  # the convolutions after which a 3x3 maximum halves the resolution
 CUTS = {
     2: ("fc1.weight",),
     3: ("conv3.weight", "fc1.weight"),

@@ -28,8 +28,7 @@ SLOWEST = 1e4
 
 OPTIMIZER = AdamW(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0, clip=None)
 
-SYNTHETIC = 4
-"""Synthetic sentences are padded to the longest one's length divided by this."""
+SYNTHETIC = 4  # synthetic sentences are padded to the longest one's length divided by this
 
 
 def learning_rate(global_batch):

@@ -13,8 +13,7 @@ from jax import lax
 from trainers.contract import settings
 from trainers.inputs import images
 
-LANES = 64
-"""Matrix units want multiples of it."""
+LANES = 64  # matrix units want multiples of it
 
 
 def normalized(pixels, compute):

@@ -12,8 +12,7 @@ class Counter:
 
     def __init__(self, recipe, shape):
         self._of = getattr(recipe, "counts", None)
-        self.units = []
-        """The names of what is counted."""
+        self.units = []  # the names of what is counted
         if self._of:
             batch = recipe.synthetic_batch(shape, 1, np.random.RandomState(0))
             self.units = list(self._of(batch))

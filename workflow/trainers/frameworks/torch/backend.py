@@ -154,8 +154,7 @@ class DataParallel(Step):
     """The whole model on each rank, gradients averaged while they are computed."""
 
     accumulates = True
-    _share, _counts = None, True
-    """Of the Feed: which reader it is, and whether it counts."""
+    _share, _counts = None, True  # of the Feed: which reader it is, and whether it counts
 
     def __init__(self, made, work):
         flags, device = work.flags, made.device

@@ -13,8 +13,7 @@ from torch import nn
 from trainers.contract.settings import switched
 from trainers.contract.steplog import Refused
 
-MULTIPLE = 16
-"""torch._scaled_mm takes only matrices whose sides are multiples of this."""
+MULTIPLE = 16  # torch._scaled_mm takes only matrices whose sides are multiples of this
 LEAST_CAPABILITY = (8, 9)
 """The least compute capability of NVIDIA's GPUs that multiply in float8."""
 _SMALLEST = 1e-12  # so that a tensor of zeros has a scale, too

@@ -11,8 +11,7 @@ from trainers.frameworks.torch.attention import Attended, FeedForward
 from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import gpt2
 
-LANES = 64
-"""Matrix units are fastest if the length of rows is a multiple of this."""
+LANES = 64  # matrix units are fastest if the length of rows is a multiple of this
 
 
 class Gpt(nn.Module):

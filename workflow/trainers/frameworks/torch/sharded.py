@@ -14,8 +14,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from trainers.contract.recipe import AdamW
 from trainers.frameworks.torch.backend import DataParallel, torch_optimizer
 
-_MMAP_THRESHOLD = -3
-"""M_MMAP_THRESHOLD of malloc.h."""
+_MMAP_THRESHOLD = -3  # M_MMAP_THRESHOLD of malloc.h
 
 
 class Sharded(DataParallel):
