@@ -82,7 +82,7 @@ def _packages():
 
 
 def _of_conda():
-    """A conda environment's packages, name -> version and build, which says, say, which BLAS it is."""
+    """A conda environment's packages, name -> version and build, which says which BLAS it is."""
     prefix = sys.base_prefix if _adds_to_what_is_beneath() else sys.prefix
     try:
         files = os.listdir(os.path.join(prefix, "conda-meta"))

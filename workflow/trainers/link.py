@@ -1,6 +1,6 @@
-"""Link NVIDIA's packages of CUDA's libraries to where a framework looks: python -m trainers.link mxnet
+"""Link CUDA's libraries to where a framework looks: python -m trainers.link mxnet
 
-Some frameworks know nothing of such packages: they ask the loader, which looks beside their own
+Some frameworks know nothing of NVIDIA's packages: they ask the loader, which looks beside their own
 libraries. Others are left as they are.
 """
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 
 def keep_near_gpu(ordinal, root="/"):
-    """Confine this process, with its threads, to the CPUs next to the GPU of a number of CUDA's.
-
-    It returns those that it may use now, such as "0-31,64-95"; None if it cannot be said.
+    """Confine this process to the CPUs next to that GPU of CUDA's; returns those that it may use
+    now, such as "0-31,64-95"; None if it cannot be said.
     """
     if not hasattr(os, "sched_setaffinity"):
         return None

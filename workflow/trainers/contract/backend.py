@@ -45,10 +45,10 @@ class Backend:
     """A framework on this process's device.
 
     The driver makes it first: the device is ready then, and the ranks are connected. Trials, counts
-    and messages are made of numbers, of which a framework may wait; each one brings
+    and messages are made of numbers, of which a framework may wait. Each one brings
 
     - numbers(array): a numpy array, float32 or int64, on the device, once it is there;
-    - convolve(images, filters): of such numbers, [n, in, height, width] with [out, in, h, w], unpadded;
+    - convolve(images, filters): such numbers, [n, in, height, width] by [out, in, h, w], unpadded;
     - versions(): name -> version: the framework's, such as "torch", then those of its libraries;
     - gpu_memory(): the most bytes of the GPU so far; gpu_memory_is says of what;
     - put(batch): a batch on the device: of numpy's arrays, or what the framework's readers give;
@@ -104,10 +104,7 @@ class Backend:
         """The first iterations are over: what they alone asked for counts no more."""
 
     def allocation_retries(self):
-        """How often the device was full since then, so that memory was given back and taken anew.
-
-        None: nobody counts.
-        """
+        """How often the device was full since then, and took memory anew; None: nobody counts."""
         return None
 
     def mark(self):
@@ -166,16 +163,15 @@ def idle_since(has_finished):
 class Step:
     """One iteration of training: of the whole model, of a stage or of a shard.
 
-    Made ready to train: weights at their start, optimizer, batches. Each has
+    Made ready to train: weights at their start, optimizer, batches. Each one has
 
-    - weights(): name and array of each weight that this rank holds, or of its share of it; it waits;
+    - weights(): name and array of each weight that this rank holds, or of its share; it waits;
     - without_dropout(): the loss of the batch on which the first iteration will train, nothing
       dropped out;
     - a call, with whether the loss is `wanted`: it trains one iteration, waiting for nothing but
       batches, and returns what fetch takes. Of several batches the gradients of all, and their
       losses, are averaged: as of one batch, as large as all, in which each counts alike;
-    - fetch(loss): this rank's loss, after the device has done all that it was given; None: it has
-      none.
+    - fetch(loss): this rank's loss, once the device has done all that it was given; or None.
     """
 
     accumulates = False
@@ -244,12 +240,9 @@ class Feed:
     """Batches that Python takes: timed, counted, on the device.
 
     How long training waits for them: from the time at which the device had done all that it was
-    given, which Backend.mark's answer says, to the time at which the batch has come.
-
-    Args:
-        share: which of how many readers this rank is; left out: each rank reads.
-        prepared: makes, of batches on the host, what the model takes.
-        counts: whether what this rank reads is counted; ranks that share layers read the same.
+    given, which Backend.mark's answer says, to the time at which the batch has come. `share` is
+    which of how many readers this rank is; `prepared` makes, of batches on the host, what the model
+    takes; `counts` is whether what it reads is counted: ranks that share layers read the same.
     """
 
     def __init__(self, backend, work, share=None, prepared=iter, counts=True):

@@ -8,7 +8,13 @@ DYNAMIC = "dynamic"
 STATIC_LOSS_SCALE = 128.0
 """What float16's loss is multiplied by if the scale is fixed, as in DLPerf's scripts for TensorFlow
 1: --use_static_loss_scaling --loss_scale=128."""
-COMPUTES = dict(fp32="float32", tf32="tf32", fp16="float16", bf16="bfloat16", fp8="float8")
+COMPUTES = {
+    "fp32": "float32",
+    "tf32": "tf32",
+    "fp16": "float16",
+    "bf16": "bfloat16",
+    "fp8": "float8",
+}
 """What is asked for -> the data type of convolutions and matrix products."""
 AMP = {"cuda": "fp16", "cpu": "bf16"}
 """What `amp` is on a device: on GPUs what the DLPerf report trained in."""

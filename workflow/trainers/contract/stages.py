@@ -48,7 +48,7 @@ def micro_batches_of(flags):
     """The micro-batches of a pipeline that flushes: as many as asked, or up to four for each stage.
 
     With M micro-batches, S stages stand idle for (S - 1) / (M + S - 1) of the time: two stages for
-    a third with two micro-batches, and for a ninth with eight. ValueError: a batch cannot be cut so.
+    a third with two, and for a ninth with eight. ValueError: a batch cannot be cut into that many.
     """
     usual = (each * len(flags.pipeline) for each in (4, 3, 2, 1))
     for count in [flags.micro_batches] if flags.micro_batches else usual:

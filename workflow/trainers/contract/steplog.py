@@ -140,10 +140,8 @@ class StepLog:
     def finished(self, ends, peak_memory_bytes, weight_changes=None, **known):
         """Say that all iterations are done, and refuse ranks that have drifted apart.
 
-        Args:
-            ends: of each rank, which part of the model it holds, and its weights' digest.
-            weight_changes: of a proof, how far each weight has come, in the recipe's order.
-            known: what else is said, unless it is None.
+        `ends` are of each rank, which part of the model it holds, and its weights' digest; weight
+        changes are of a proof, in the recipe's order. What is `known` is said, unless it is None.
         """
         known["weight_changes"] = None if weight_changes is None else _short(weight_changes)
         self._events(weight_digests=[digest for _, digest in ends])

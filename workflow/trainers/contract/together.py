@@ -43,8 +43,7 @@ class Meeting:
     def entered(self):
         """What all ranks have said, in their order, once all have; None before.
 
-        Raises:
-            ConnectionError: one of them has gone.
+        A ConnectionError says that one of them has gone.
         """
         # Whoever has said the last word may have gone since.
         if len(self._said) < (1 if self._rank else self._size):

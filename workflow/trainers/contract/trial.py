@@ -38,15 +38,9 @@ def parse_trial_flags():
 
 
 def try_out(backend, sizes, rates=True):
-    """Compute on the device, add up over all ranks, and print a line `:::TRIAL {...}`.
+    """Compute on the device, add up so many bytes over all ranks, and print `:::TRIAL {...}`.
 
-    Args:
-        backend: a trainers.contract.backend.Backend.
-        sizes: bytes to add up; nothing is where there is only one rank.
-        rates: whether to time products of matrices.
-
-    Raises:
-        Refused: the device gives wrong numbers.
+    Refused: the device gives wrong numbers.
     """
     error = error_of(backend, "a convolution", backend.convolve, convolved, (IMAGES, FILTERS))
     error_of(backend, "a matrix product", backend.multiply, multiplied, (LEFT, RIGHT))

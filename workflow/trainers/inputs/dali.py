@@ -15,11 +15,7 @@ Source: NVIDIA DeepLearningExamples, MxNet/Classification/RN50v1.5/dali.py."""
 
 
 def build_pipeline(flags, rank, world_size, gpu=None):
-    """An endless pipeline of one rank's batches.
-
-    Returns:
-        A built pipeline; each run gives uint8 images [N, H, W, 3] and int64 labels [N, 1].
-    """
+    """A rank's endless pipeline: a run gives uint8 images [N, H, W, 3] and int64 labels [N, 1]."""
     parts = sorted(path for path in Path(flags.data).glob("part-*") if path.suffix in ("", ".rec"))
     if not parts:
         raise Refused(f"{flags.data}: holds no parts; allowed: a converted data set")

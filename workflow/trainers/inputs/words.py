@@ -52,10 +52,8 @@ def word_batches(flags, rank, world_size, device):
 
 
 def pairs(ids, end, distances):
-    """The skip-gram pairs of ids, [n], among the words of a line, which `end` ends.
-
-    Returns:
-        int64 [pairs, 3]: centre word, neighbour, and 1 for the first pair of a place, else 0.
+    """The skip-gram pairs of ids, [n], among the words of a line, which `end` ends: int64 [pairs,
+    3], centre word, neighbour, and 1 for the first pair of a place, else 0.
     """
     lines = np.cumsum(ids == end)
     words = ids != end

@@ -28,7 +28,7 @@ def norm(name, features):
     return {name + ".norm.weight": (features,), name + ".norm.bias": (features,)}
 
 
-def attention(name, hidden):
+def of_heads(name, hidden):
     """The weights of attention's linear layers: one of queries, keys and values, and one after."""
     return {**linear(name + ".qkv", hidden, 3 * hidden), **linear(name + ".out", hidden, hidden)}
 

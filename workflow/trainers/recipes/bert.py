@@ -12,8 +12,8 @@ Understanding (2018); google-research/bert's modeling.py and run_pretraining.py.
 import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
-from trainers.recipes.attention import MASKED, attention, check_heads, decays, feed_forward
-from trainers.recipes.attention import linear, norm, start
+from trainers.recipes import attention
+from trainers.recipes.attention import MASKED, decays, linear, norm, start
 
 __all__ = ["MASKED", "decays", "start"]
 
@@ -38,7 +38,7 @@ def check(shape):
     if shape["max_predictions"] > most:
         allowed = f"up to {most} in a sequence_length of {length}"
         raise ValueError(f"max_predictions is {shape['max_predictions']}; allowed: {allowed}")
-    check_heads(shape)
+    attention.check_heads(shape)
 
 
 def learning_rate(global_batch):
@@ -63,8 +63,8 @@ def weight_shapes(shape):
     sizes.update(norm("embeddings", hidden))
     for layer in range(shape["layers"]):
         attends, ffn = f"layer{layer}.attention", f"layer{layer}.ffn"
-        sizes.update({**attention(attends, hidden), **norm(attends, hidden)})
-        sizes.update({**feed_forward(ffn, hidden, inner), **norm(ffn, hidden)})
+        sizes.update({**attention.of_heads(attends, hidden), **norm(attends, hidden)})
+        sizes.update({**attention.feed_forward(ffn, hidden, inner), **norm(ffn, hidden)})
     sizes.update(linear("pooler", hidden, hidden))
     sizes.update(linear("mlm.transform", hidden, hidden))
     sizes.update(norm("mlm", hidden))

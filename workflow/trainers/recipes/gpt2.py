@@ -11,9 +11,9 @@ model.py; nanoGPT's model.py and train.py.
 import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
-from trainers.recipes.attention import DEVIATION, attention, decays, feed_forward, norm
+from trainers.recipes import attention
+from trainers.recipes.attention import DEVIATION, decays, norm
 from trainers.recipes.attention import check_heads as check
-from trainers.recipes.attention import start as plain_start
 
 __all__ = ["check", "decays"]
 
@@ -43,8 +43,8 @@ def weight_shapes(shape):
     }
     for layer in range(shape["layers"]):
         attends, ffn = f"layer{layer}.attention", f"layer{layer}.ffn"
-        sizes.update({**norm(attends, hidden), **attention(attends, hidden)})
-        sizes.update({**norm(ffn, hidden), **feed_forward(ffn, hidden, WIDER * hidden)})
+        sizes.update({**norm(attends, hidden), **attention.of_heads(attends, hidden)})
+        sizes.update({**norm(ffn, hidden), **attention.feed_forward(ffn, hidden, WIDER * hidden)})
     sizes.update(norm("last", hidden))
     return sizes
 
@@ -52,7 +52,7 @@ def weight_shapes(shape):
 def start(name, size, random, proof):
     """As attention.start, but smaller in parts that add to a shortcut."""
     deviation = DEVIATION / SHORTCUTS**0.5 if name.endswith("out.weight") else DEVIATION
-    return plain_start(name, size, random, proof, deviation)
+    return attention.start(name, size, random, proof, deviation)
 
 
 def flops(shape):

@@ -13,10 +13,8 @@ OPTIMIZER = Sgd(momentum=0.9, weight_decay=5e-4)
 
 
 def linear_shapes(features):
-    """The three linear layers that a model ends with: "fc1", "fc2" and "fc3", [out, in].
-
-    Args:
-        features: channels, height and width of what the first is given, channels before rows.
+    """The last three linear layers, "fc1", "fc2" and "fc3", [out, in], of features whose channels,
+    height and width the first is given.
     """
     sizes, inputs = {}, int(np.prod(features))
     for number, outputs in enumerate((HIDDEN, HIDDEN, CLASSES), start=1):

@@ -13,10 +13,9 @@ import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
 from trainers.inputs.pairs import STEP
-from trainers.recipes.attention import DEVIATION, MASKED, attention, decays, feed_forward
+from trainers.recipes import attention
+from trainers.recipes.attention import DEVIATION, MASKED, decays, linear, norm
 from trainers.recipes.attention import check_heads as check
-from trainers.recipes.attention import linear, norm
-from trainers.recipes.attention import start as plain_start
 
 __all__ = ["MASKED", "check", "decays"]
 
@@ -48,12 +47,12 @@ def weight_shapes(shape):
         for layer in range(shape["layers"]):
             name = f"{side}{layer}."
             attends, cross, ffn = name + "attention", name + "cross", name + "ffn"
-            sizes.update({**norm(attends, hidden), **attention(attends, hidden)})
+            sizes.update({**norm(attends, hidden), **attention.of_heads(attends, hidden)})
             if side == "decoder":
                 sizes.update({**norm(cross, hidden), **linear(cross + ".query", hidden, hidden)})
                 sizes.update(linear(cross + ".kv", hidden, 2 * hidden))
                 sizes.update(linear(cross + ".out", hidden, hidden))
-            sizes.update({**norm(ffn, hidden), **feed_forward(ffn, hidden, inner)})
+            sizes.update({**norm(ffn, hidden), **attention.feed_forward(ffn, hidden, inner)})
         sizes.update(norm(side, hidden))
     return sizes
 
@@ -61,7 +60,7 @@ def weight_shapes(shape):
 def start(name, size, random, proof):
     """As attention.start, but with a deviation that keeps the variance of the input."""
     deviation = DEVIATION if proof else size[-1] ** -0.5
-    return plain_start(name, size, random, proof, deviation)
+    return attention.start(name, size, random, proof, deviation)
 
 
 def positions(shape):

@@ -7,10 +7,8 @@ from torch.nn import functional
 class Attention(nn.Module):
     """What each token attends to: features [N, S, H] -> [N, S, H].
 
-    Args:
-        shape: the workload's; `heads` share its `hidden` features.
-        dropout: the share of attention's weights that drops out while it trains.
-        parts: how many of queries, keys and values each linear layer gives.
+    The `heads` of a shape share its `hidden` features, and each linear layer gives so many `parts`
+    of queries, keys and values. While it trains a share of attention's weights drops out.
     """
 
     def __init__(self, shape, dropout=0.0, parts=(3,)):

@@ -36,14 +36,10 @@ class Bert(nn.Module):
         return self.loss(x.flatten(0, 1), starts, places, labels)
 
     def loss(self, x, starts, places, labels):
-        """The mean loss of both predictions.
+        """The mean loss of both predictions, of features of tokens, [tokens, H].
 
-        Args:
-            x: features of tokens, [tokens, H].
-            starts: where each sequence begins among them, [N].
-            places: where the masked tokens are, [N P]; padded as the recipe does.
-            labels: what these tokens were, and their weights, 1.0 or for padding 0.0, [N P] both;
-                whether the second sentence follows the first, [N].
+        Of sequences there are `starts` among them, [N], and whether the second sentence follows; of
+        masked tokens their places, what they were, and their weights, 0.0 for padding, [N P] each.
         """
         masked, weights, following = labels
         logits = self.mlm(x[places], self.embeddings.word.weight)

@@ -35,8 +35,7 @@ class Linear(nn.Linear):
 def converted(network, flags):
     """Make the linear layers inside the network's layers multiply in float8; the log counts them.
 
-    Raises:
-        Refused: no linear layer can be converted.
+    Refused: no linear layer can be converted.
     """
     rows = flags.batch_size * flags.shape.get("context", 0)
     count, others = 0, 0
@@ -103,11 +102,8 @@ class _Product(torch.autograd.Function):
 
 
 def _of_rows(left, right, dtype, rowwise, *, wide=False, fast=False):
-    """left [M, K] times right [N, K] transposed, multiplied in float8, returned in `dtype`.
-
-    Args:
-        wide: whether the left factor gets the type with the wider range.
-        fast: as for _product.
+    """left [M, K] times right [N, K] transposed, multiplied in float8, returned in `dtype`; a
+    `wide` left factor gets the type with the wider range.
     """
     left, left_scale = _scaled(left, torch.float8_e5m2 if wide else torch.float8_e4m3fn, rowwise)
     right, right_scale = _scaled(right, torch.float8_e4m3fn, rowwise)
@@ -117,8 +113,7 @@ def _of_rows(left, right, dtype, rowwise, *, wide=False, fast=False):
 def _product(left, right, scales, dtype, *, fast):
     """left [M, K] times right [N, K] transposed, each times a scale, or one for each of its rows.
 
-    Args:
-        fast: whether matrix units may add up with fewer bits, as torchao lets them forward.
+    If it is `fast` matrix units may add up with fewer bits, as torchao lets them forward.
     """
     left_scale, right_scale = scales
     if left_scale.dim() == 0 and left.device.type == "cpu":

@@ -38,7 +38,7 @@ def _within(room, size, kind):
 
 
 class Box:
-    """Parcels of one form, between this rank and some others; nobody needs what is in a free one."""
+    """Parcels of one form, between this rank and some others; nobody needs what a free one has."""
 
     def __init__(self, new, groups):
         self._new, self._groups = new, groups
