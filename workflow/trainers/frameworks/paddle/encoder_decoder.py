@@ -17,9 +17,9 @@ class EncoderDecoder(nn.Layer):
         layers = range(shape["layers"])
         self.scale = shape["hidden"] ** 0.5
         self.word = nn.Embedding(shape["vocabulary"], shape["hidden"])
-        self.encoder = nn.LayerList([Encoder(shape, dropout) for _ in layers])
+        self.encoder = nn.LayerList([Layer(shape, dropout, decodes=False) for _ in layers])
         self.encoder_norm = _norm(shape)
-        self.decoder = nn.LayerList([Decoder(shape, dropout) for _ in layers])
+        self.decoder = nn.LayerList([Layer(shape, dropout, decodes=True) for _ in layers])
         self.decoder_norm = _norm(shape)
         self.dropout = nn.Dropout(dropout)
         positions = paddle.to_tensor(transformer.positions(shape))
@@ -44,27 +44,20 @@ class EncoderDecoder(nn.Layer):
         return self.dropout(self.word(tokens) * self.scale + self.positions[: tokens.shape[1]])
 
 
-class Encoder(nn.Layer):
-    def __init__(self, shape, dropout):
+class Layer(nn.Layer):
+    """Attention, of a decoder also to what the encoder has made, then two linear layers."""
+
+    def __init__(self, shape, dropout, decodes):
         super().__init__()
         self.attention = Attended(shape, dropout)
+        self.cross = Attended(shape, dropout, parts=(1, 2)) if decodes else None
         self.ffn = FeedForward(shape, dropout)
 
-    def forward(self, x, mask):
-        return self.ffn(self.attention(x, mask))
-
-
-class Decoder(nn.Layer):
-    """As an encoder's, and attention to what the encoder has made in between."""
-
-    def __init__(self, shape, dropout):
-        super().__init__()
-        self.attention = Attended(shape, dropout)
-        self.cross = Attended(shape, dropout, parts=(1, 2))
-        self.ffn = FeedForward(shape, dropout)
-
-    def forward(self, x, later, memory, mask):
-        return self.ffn(self.cross(self.attention(x, later), mask, memory))
+    def forward(self, x, own, memory=None, mask=None):
+        x = self.attention(x, own)
+        if self.cross is not None:
+            x = self.cross(x, mask, memory)
+        return self.ffn(x)
 
 
 class Attended(nn.Layer):

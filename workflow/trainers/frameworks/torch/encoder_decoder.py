@@ -15,9 +15,10 @@ class EncoderDecoder(nn.Module):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(transformer, flags)
         self.word = nn.Embedding(shape["vocabulary"], shape["hidden"])
-        self.encoder = nn.ModuleList([Encoder(shape, dropout) for _ in range(shape["layers"])])
+        layers = range(shape["layers"])
+        self.encoder = nn.ModuleList([Layer(shape, dropout, decodes=False) for _ in layers])
         self.encoder_norm = nn.LayerNorm(shape["hidden"], eps=transformer.NORM_EPSILON)
-        self.decoder = nn.ModuleList([Decoder(shape, dropout) for _ in range(shape["layers"])])
+        self.decoder = nn.ModuleList([Layer(shape, dropout, decodes=True) for _ in layers])
         self.decoder_norm = nn.LayerNorm(shape["hidden"], eps=transformer.NORM_EPSILON)
         self.dropout = nn.Dropout(dropout)
         positions = torch.from_numpy(transformer.positions(shape))
@@ -31,14 +32,10 @@ class EncoderDecoder(nn.Module):
             x = layer(x, mask)
         memory, x = self.encoder_norm(x), self.embedded(target)
         for layer in self.decoder:
-            x = layer(x, memory, mask)
+            x = layer(x, mask, memory)
         logits = functional.linear(self.decoder_norm(x), self.word.weight)
-        losses = functional.cross_entropy(
-            logits.flatten(0, 1),
-            following.flatten(),
-            reduction="none",
-            label_smoothing=transformer.LABEL_SMOOTHING,
-        )
+        how = {"reduction": "none", "label_smoothing": transformer.LABEL_SMOOTHING}
+        losses = functional.cross_entropy(logits.flatten(0, 1), following.flatten(), **how)
         return (losses * weights.flatten()).sum() / weights.sum()
 
     def embedded(self, tokens):
@@ -46,26 +43,17 @@ class EncoderDecoder(nn.Module):
         return self.dropout(x + self.positions[: tokens.shape[1]])
 
 
-class Encoder(nn.Module):
-    def __init__(self, shape, dropout):
+class Layer(nn.Module):
+    """Attention, of a decoder also to what the encoder has made, then two linear layers."""
+
+    def __init__(self, shape, dropout, decodes):
         super().__init__()
         wide, epsilon = shape["intermediate"], transformer.NORM_EPSILON
         self.attention = Attended(shape, epsilon, dropout)
+        self.cross = Attended(shape, epsilon, dropout, parts=(1, 2)) if decodes else None
         self.ffn = FeedForward(shape, wide, epsilon, functional.relu, dropout)
 
-    def forward(self, x, mask):
-        return self.ffn(self.attention(x, mask=mask))
-
-
-class Decoder(nn.Module):
-    """As an encoder's, and attention to what the encoder has made in between."""
-
-    def __init__(self, shape, dropout):
-        super().__init__()
-        wide, epsilon = shape["intermediate"], transformer.NORM_EPSILON
-        self.attention = Attended(shape, epsilon, dropout)
-        self.cross = Attended(shape, epsilon, dropout, parts=(1, 2))
-        self.ffn = FeedForward(shape, wide, epsilon, functional.relu, dropout)
-
-    def forward(self, x, memory, mask):
+    def forward(self, x, mask, memory=None):
+        if self.cross is None:
+            return self.ffn(self.attention(x, mask=mask))
         return self.ffn(self.cross(self.attention(x), memory, mask=mask))
