@@ -20,30 +20,18 @@ def build_pipeline(flags, rank, world_size, gpu=None):
     if not parts:
         raise Refused(f"{flags.data}: holds no parts; allowed: a converted data set")
 
+    size, how = flags.shape["image_size"], {"num_threads": flags.loader_threads, "device_id": gpu}
+    on = {"device": "cpu"} if gpu is None else {"device": "mixed", **PADDING}
+    crop = {"output_type": types.RGB, "random_area": AREA, "random_aspect_ratio": ASPECT}
+    scale = {"interp_type": types.INTERP_LINEAR, "antialias": False}
+
     @pipeline_def(
-        batch_size=flags.batch_size,
-        num_threads=flags.loader_threads,
-        device_id=gpu,
-        seed=flags.seed + rank,
-        prefetch_queue_depth=2,
+        batch_size=flags.batch_size, seed=flags.seed + rank, prefetch_queue_depth=2, **how
     )
     def pipeline():
         jpegs, labels = READERS[flags.input](parts, rank, world_size)
-        images = fn.decoders.image_random_crop(
-            jpegs,
-            device="cpu" if gpu is None else "mixed",
-            output_type=types.RGB,
-            random_area=AREA,
-            random_aspect_ratio=ASPECT,
-            **({} if gpu is None else PADDING),
-        )
-        images = fn.resize(
-            images,
-            resize_x=flags.shape["image_size"],
-            resize_y=flags.shape["image_size"],
-            interp_type=types.INTERP_LINEAR,
-            antialias=False,
-        )
+        images = fn.decoders.image_random_crop(jpegs, **on, **crop)
+        images = fn.resize(images, resize_x=size, resize_y=size, **scale)
         images = fn.flip(images, horizontal=fn.random.coin_flip())
         return images, labels if gpu is None else labels.gpu()
 

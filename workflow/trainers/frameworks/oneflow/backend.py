@@ -14,8 +14,7 @@ from oneflow import nn, sysconfig
 from trainers.contract import backend, settings
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
-from trainers.frameworks.oneflow.images import CHANNELS_LAST
-from trainers.frameworks.oneflow.inputs import FixedBatch
+from trainers.frameworks.oneflow.inputs import CHANNELS_LAST, FixedBatch
 
 
 class Backend(backend.Backend):

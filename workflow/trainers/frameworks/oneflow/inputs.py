@@ -1,5 +1,7 @@
 """Batches for OneFlow's graphs: modules that return the batch of all ranks, split over them."""
 
+import os
+
 import numpy as np
 import oneflow as flow
 from oneflow import nn
@@ -11,6 +13,7 @@ from trainers.inputs.parts import even_parts
 from trainers.inputs.sentences import NAMES
 from trainers.recipes import bert
 
+CHANNELS_LAST = os.environ.get("ONEFLOW_ENABLE_NHWC") == "1"  # OneFlow's layers read it
 SPLIT = flow.sbp.split(0)
 GPU_DECODERS = 4
 """The most threads of the decoder on a GPU, each of which takes 201 MB of its memory."""

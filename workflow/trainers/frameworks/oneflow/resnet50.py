@@ -4,7 +4,8 @@ import oneflow as flow
 from oneflow import nn
 
 from trainers.contract.precision import halves
-from trainers.frameworks.oneflow.images import CHANNELS_LAST, Normalize
+from trainers.frameworks.oneflow.inputs import CHANNELS_LAST
+from trainers.inputs import images
 from trainers.recipes import resnet50
 
 
@@ -23,8 +24,8 @@ class ResNet50(nn.Module):
         self.blocks = nn.Sequential(*blocks)
         self.classify = Classifier()
 
-    def forward(self, images, labels, *mirrored):
-        return self.losses(self.classify(self.blocks(self.stem(images, *mirrored))), labels)
+    def forward(self, pixels, labels, *mirrored):
+        return self.losses(self.classify(self.blocks(self.stem(pixels, *mirrored))), labels)
 
     @staticmethod
     def losses(logits, labels):
@@ -47,12 +48,14 @@ class Stem(nn.Module):
 
     def __init__(self, norm_relu):
         super().__init__()
-        self.normalize = Normalize()
+        # Takes uint8 images [N, H, W, 3], and which ones to mirror, if some are.
+        how = {"mean": images.MEAN, "std": images.STD}
+        self.normalize = nn.CropMirrorNormalize(color_space="RGB", **how)
         self.conv, self.norm = _conv(3, 64, 7, stride=2), _norm(norm_relu, 64)
         self.pool = nn.MaxPool2d(3, stride=2, padding=1)
 
-    def forward(self, images, *mirrored):
-        return self.pool(self.norm(self.conv(self.normalize(images, *mirrored))))
+    def forward(self, pixels, *mirrored):
+        return self.pool(self.norm(self.conv(self.normalize(pixels, *mirrored))))
 
 
 class Classifier(nn.Module):

@@ -61,11 +61,8 @@ class Backend(Eager):
 
     def versions(self):
         build = tf.sysconfig.get_build_info()
-        found = {"tensorflow": tf.__version__}
-        for name, key in (("cuda", "cuda_version"), ("cudnn", "cudnn_version")):
-            if key in build:
-                found[name] = build[key]
-        return found
+        of_gpus = {one: build.get(f"{one}_version") for one in ("cuda", "cudnn")}
+        return {"tensorflow": tf.__version__, **{k: v for k, v in of_gpus.items() if v}}
 
     def gpu_memory(self):
         return tf.config.experimental.get_memory_info(self.device)["peak"]
