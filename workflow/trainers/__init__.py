@@ -1,5 +1,4 @@
-"""Everything that runs inside a framework's environment: Python 3.7 or later, nothing of reperf.
+"""What runs inside a framework's environment: Python 3.7 or later, nothing of reperf.
 
-A system's system.yaml names a backend, a model and a reader of these packages; train.py trains with
-them. All that these import, directly or not, decides the system's runs.
+All that the backend, model and reader of a system import, directly or not, decides its runs.
 """

@@ -1,9 +1,6 @@
-"""Run a module as `python -m` does, but see no module in the working folder.
+"""Run a module as `python -m` does, but see no module in the working folder, such as a timeit.py.
 
-A file there with the name of one of the standard library's, such as timeit.py, would stand for it.
-Python's own ways to avoid that, -P and PYTHONSAFEPATH, came with 3.11.
-
-    python workflow/trainers/module.py torch.distributed.run ...
+-P and PYTHONSAFEPATH came with Python 3.11. Used as module.py torch.distributed.run ...
 """
 
 import sys

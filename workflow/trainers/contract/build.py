@@ -1,8 +1,4 @@
-"""What a framework's build is: which CUDA, and which NCCL.
-
-It is read from files where they say it, so that it is known on a machine without a driver, too,
-where some frameworks cannot be imported.
-"""
+"""What a framework's build is, from files: some cannot be imported where there is no driver."""
 
 import ctypes
 import glob

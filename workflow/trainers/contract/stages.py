@@ -1,6 +1,5 @@
-"""How ranks share a model: who reads batches, and who holds which stage of a pipeline.
-
-Ranks of one stage follow each other: of a pipeline of (7, 1), ranks 0 to 6 hold the first stage.
+"""How ranks share a model: who reads batches, and who holds which stage of a pipeline. Ranks of one
+stage follow each other: of a pipeline of (7, 1), ranks 0 to 6 hold the first stage.
 """
 
 from typing import NamedTuple, Tuple

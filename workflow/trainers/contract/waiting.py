@@ -1,7 +1,5 @@
-"""What ranks say while they have nothing to log.
-
-A rank that hangs says nothing, and all others soon stand still with it. So each rank says now and
-then that it lives, and those of a pipeline say for whom they wait.
+"""What ranks say while they have nothing to log: now and then that they live, and in a pipeline for
+whom they wait. One that hangs says nothing, and all others soon stand still with it.
 """
 
 import os

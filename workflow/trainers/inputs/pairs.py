@@ -1,8 +1,7 @@
 """Pairs of sentences for one rank, out of parts of ids, in batches of sentences of like length.
 
-A batch has so many places for tokens of targets, and as many for those of sources. It holds as many
-pairs as fit if all are padded to the same length, a multiple of 8; which one that is for a pair,
-its longer sentence says.
+A batch has so many places for tokens of targets, and as many for those of sources: as many pairs
+as fit if all are padded to the longest sentence's length, a multiple of 8.
 """
 
 import numpy as np

@@ -1,7 +1,6 @@
 """Pairs of sentences for one rank, out of TFRecords with the keys of google-research/bert.
 
-Numpy decodes hundreds of records at once: one by one in Python it would take a core for what a
-large GPU trains on.
+Numpy decodes hundreds of records at once: one by one would take a core for a large GPU.
 """
 
 import numpy as np

@@ -1,8 +1,7 @@
 """Start Paddle's own launcher, prepared for what it gets wrong: python -m trainers.launchers.paddle
 
-It reads an empty CUDA_VISIBLE_DEVICES as a list of one GPU, and finds none for a second rank. It
-knows the first node only by address, not by name, and takes as a node's own address what its name
-resolves to, which other nodes often cannot reach.
+It reads an empty CUDA_VISIBLE_DEVICES as one GPU, knows the first node by address alone, and takes
+as a node's own address what its name resolves to, which others often cannot reach.
 """
 
 import os

@@ -1,8 +1,7 @@
 """Start the ranks of one node, and end them together: python -m trainers.launchers.ranks ...
 
-For frameworks that have no launcher, such as JAX, or only one that reaches other nodes by ssh: like
-torchrun, this is started once on every node. It needs only the standard library. Each device is a
-process of its own, so that a rank that dies is known.
+For frameworks without a launcher, such as JAX, or with one that needs ssh. Like torchrun, this is
+started once on every node; it needs only the standard library. Each device is a process.
 """
 
 import argparse

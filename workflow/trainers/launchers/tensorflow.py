@@ -1,7 +1,6 @@
 """Start TensorFlow's workers on one node: python -m trainers.launchers.tensorflow ... program ...
 
-TensorFlow has no launcher: it learns from TF_CONFIG who takes part. Each device is a process of its
-own, on one node as on many, so that what nodes add is the same program on more of them.
+TensorFlow learns from TF_CONFIG who takes part. Each device is a process of its own.
 """
 
 import json

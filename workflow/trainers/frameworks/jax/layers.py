@@ -1,7 +1,4 @@
-"""What models have in common in JAX.
-
-They compute in the data type of the features that they are given; weights are float32.
-"""
+"""What models have in common in JAX, in the data type of given features; weights are float32."""
 
 from functools import partial
 

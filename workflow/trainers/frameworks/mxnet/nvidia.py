@@ -1,6 +1,5 @@
-"""How NVIDIA's container trains with MXNet; its reader is DALI.
-
-Source: NVIDIA's DeepLearningExamples at e470c215, MxNet/Classification/RN50v1.5, runner.
+"""How NVIDIA's container trains with MXNet; its reader is DALI. Source: DeepLearningExamples at
+e470c215, MxNet/Classification/RN50v1.5, runner.
 """
 
 from nvidia import dali

@@ -1,8 +1,4 @@
-"""BERT for PyTorch without padding: the real tokens of a batch lie in one row.
-
-The losses are those of frameworks.torch.bert, of which this is another way to compute: what stands
-on padding changes no loss.
-"""
+"""BERT for PyTorch without padding, which changes no loss: a batch's real tokens lie in one row."""
 
 import torch
 from torch.nn import functional
