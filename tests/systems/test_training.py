@@ -368,10 +368,10 @@ def test_of_a_loss_scale_that_adapts_only_steps_that_do_not_overflow_count(
     trainer = trainer_of(system)
     adapting = """
 from trainers.contract import precision
-from trainers.frameworks.tensorflow import scaling
+from trainers.frameworks.tensorflow import optimizers
 asked = precision.Precision("float32", precision.DYNAMIC)
 precision.precision_of = lambda flags, computes: asked
-scaling.DynamicLossScale.__init__.__defaults__ = (2.0**126,)"""
+optimizers.DynamicLossScale.__init__.__defaults__ = (2.0**126,)"""
     program = trainer.program("--proof", "--no-clip", before=adapting, workload="bert-base")
     found = losses(trainer.said(*program), 0)
     unscaled = losses(proofs("pytorch", "bert-base", "--no-clip", topology="1n1g")[1], 0)

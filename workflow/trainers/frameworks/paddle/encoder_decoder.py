@@ -5,7 +5,7 @@ from paddle import nn
 from paddle.nn import functional
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.paddle.attention import attended, heads_of
+from trainers.frameworks.paddle.layers import attended, heads_of
 from trainers.inputs.pairs import pair_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import transformer
 

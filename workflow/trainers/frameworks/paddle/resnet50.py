@@ -2,7 +2,7 @@
 
 from paddle import nn
 
-from trainers.frameworks.paddle.images import Normalize
+from trainers.frameworks.paddle.layers import Normalize
 from trainers.recipes import resnet50
 
 

@@ -4,7 +4,7 @@ import numpy as np
 from paddle import nn
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.paddle.images import Normalize
+from trainers.frameworks.paddle.layers import Normalize
 from trainers.recipes import plain, vgg16
 
 

@@ -12,11 +12,9 @@ import tensorflow as tf
 
 from trainers.contract import backend, settings
 from trainers.contract.weights import synthetic_batch
-from trainers.frameworks.tensorflow.counts import Counter
-from trainers.frameworks.tensorflow.inputs import batches_read, timed
+from trainers.frameworks.tensorflow.inputs import Counter, batches_read, timed
 from trainers.frameworks.tensorflow.layers import Layers
-from trainers.frameworks.tensorflow.optimizers import make_update
-from trainers.frameworks.tensorflow.scaling import make_scale
+from trainers.frameworks.tensorflow.optimizers import make_scale, make_update
 from trainers.frameworks.tensorflow.shared import Eager, dense, start_weights
 from trainers.launchers.tensorflow import SETTINGS
 

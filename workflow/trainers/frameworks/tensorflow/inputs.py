@@ -1,5 +1,6 @@
 """Batches for TensorFlow 2 and 1.15: TFRecords through tf.data, or through DALI."""
 
+import numpy as np
 import tensorflow as tf
 
 from trainers.inputs.images import AREA, ASPECT, IMAGE, LABEL
@@ -50,6 +51,47 @@ def random_crop(jpeg, size, seed):
     image = tf.compat.v2.image.resize(image, [size, size])
     image = tf.image.random_flip_left_right(image, seed)
     return tf.cast(image + 0.5, tf.uint8)  # rounded
+
+
+class Counter:
+    """Counts batches as a recipe says: never in Python, so that each brings its counts along."""
+
+    def __init__(self, recipe, shape):
+        self._of = getattr(recipe, "counts", None)
+        self.units = []  # the names of what is counted
+        if self._of:
+            batch = recipe.synthetic_batch(shape, 1, np.random.RandomState(0))
+            self.units = list(self._of(batch))
+
+    def with_counts(self, batch):
+        """A batch of arrays, and behind them its counts, int64."""
+        return (*batch, *self._count(*batch))
+
+    def _count(self, *batch):
+        counts = self._of(batch) if self.units else {}
+        return [np.int64(counts[unit]) for unit in self.units]
+
+    def with_counts_of_each(self, dataset):
+        """A tf.data.Dataset of batches, each as with_counts has it."""
+        if not self.units:
+            return dataset
+
+        def with_counts(*batch):
+            counts = tf.numpy_function(self._count, batch, [tf.int64] * len(self.units))
+            for one in counts:
+                one.set_shape([])
+            return (*batch, *counts)
+
+        return dataset.map(with_counts)
+
+    def split(self, batch):
+        """The batch, and its counts."""
+        end = len(batch) - len(self.units)
+        return batch[:end], batch[end:]
+
+    def named(self, sums):
+        """Sums of counts by their units."""
+        return dict(zip(self.units, map(int, sums)))
 
 
 def batches_read(work, counter, dataset):
