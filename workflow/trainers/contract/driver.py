@@ -185,10 +185,8 @@ def train(backend, work, log):
 
 
 def _counted(planned, meeting):
-    """Iterations from 1: so many and, of ranks that meet, further ones until all have made as many.
-
-    Without those that train on, the last one would be faster.
-    """
+    """Iterations from 1: so many and, of ranks that meet, more until all have made as many."""
+    # Without those that train on, the last one would be faster.
     yield from range(1, planned + 1)
     if meeting is None:
         return

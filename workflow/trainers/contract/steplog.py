@@ -89,10 +89,8 @@ class StepLog:
         self._event("run_start", None, "INTERVAL_START")
 
     def without_dropout(self, loss):
-        """Say what the first batch's loss is while nothing is dropped out, before it is trained on.
-
-        What drops out is each framework's own draw: this loss frameworks have in common.
-        """
+        """Say what the first batch's loss is, nothing dropped out, before it is trained on."""
+        # What drops out is each framework's own draw: this loss frameworks have in common.
         if not math.isfinite(loss):
             raise Refused(f"the first loss, without dropout, is {loss}")
         self._event("loss_without_dropout", loss)

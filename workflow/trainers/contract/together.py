@@ -41,10 +41,7 @@ class Meeting:
             self._said[0] = value
 
     def entered(self):
-        """What all ranks have said, in their order, once all have; None before.
-
-        A ConnectionError says that one of them has gone.
-        """
+        """What all ranks have said, in order, or None before; ConnectionError: one has gone."""
         # Whoever has said the last word may have gone since.
         if len(self._said) < (1 if self._rank else self._size):
             self._listen(0)

@@ -38,11 +38,9 @@ def feed_forward(name, hidden, inner):
 
 
 def start(name, size, random, proof, deviation=DEVIATION):
-    """Where a weight starts: a normal distribution cut off at twice its deviation, biases at zero.
-
-    For a proof, the weights are ten times as large, because a model with small weights is nearly
-    linear, and no bias is zero.
-    """
+    """Where a weight starts: a normal distribution cut off at two deviations, biases at zero."""
+    # For a proof, the weights are ten times as large, because a model with small weights is nearly
+    # linear, and no bias is zero.
     if len(size) == 2:
         return truncated_normal(random, size, 10 * deviation if proof else deviation)
     around = np.float32(name.endswith("weight"))  # a layer norm's weight, or a bias

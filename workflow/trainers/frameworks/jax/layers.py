@@ -102,11 +102,9 @@ def attended_before(fused, heads, by):
 
 
 def attention_by(width, compute):
-    """What computes attention of heads of a width: cuDNN, without scores in memory, where it can.
-
-    JAX takes it only where it is named. Source of what it asks for: JAX 0.12's
-    jax/_src/cudnn/fused_attention_stablehlo.py, check_is_flash_attention.
-    """
+    """What computes attention of heads of a width: cuDNN, without scores in memory, if it can."""
+    # JAX takes it only where it is named. Source of what it asks for: JAX 0.12's
+    # jax/_src/cudnn/fused_attention_stablehlo.py, check_is_flash_attention.
     device = jax.local_devices()[0]
     fits = compute.itemsize == 2 and width % 8 == 0 and width <= 128
     by = "xla"

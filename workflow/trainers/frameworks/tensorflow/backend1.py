@@ -133,10 +133,7 @@ class DataParallel(backend.Step):
             start_input(session)
 
     def _make_input(self, work):
-        """The next batch as tensors, the seconds waited for batches so far, and what starts them.
-
-        Behind the batch are its counts, if any.
-        """
+        """The next batch, with its counts, the seconds waited for batches, and what starts them."""
         flags, (rank, local_rank, world_size) = work.flags, self._made.place
         if flags.input == "synthetic":
             arrays = self._counter.with_counts(synthetic_batch(work.recipe, flags, rank))

@@ -121,10 +121,8 @@ class Pipeline(Step):
         return loss
 
     def _through(self, batch, wanted, run="step"):
-        """Take a batch through each pipeline of this rank; return their mean loss if it is wanted.
-
-        The last rank computes it, and tells the others of its pipeline.
-        """
+        """Take a batch through each pipeline of this rank; returns their mean loss if wanted."""
+        # The last rank computes it, and tells the others of its pipeline.
         means = []
         for schedule, ranks, group in self._pipelines:
             losses, given, sent, target = [], (), None, None

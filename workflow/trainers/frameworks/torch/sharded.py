@@ -72,10 +72,8 @@ def _policy(network, dtype):
 
 
 def _return_freed_memory():
-    """Have glibc give back each freed piece of a megabyte or more, or layers would seem kept whole.
-
-    It raises that limit to 32 MB by itself, and keeps what is below. Other libraries of C: as is.
-    """
+    """Have glibc give back each freed piece of a megabyte or more: layers would seem kept whole."""
+    # It raises that limit to 32 MB by itself, and keeps what is below. Other libraries of C: as is.
     allocator = ctypes.CDLL(None)
     if hasattr(allocator, "mallopt"):
         allocator.mallopt(_MMAP_THRESHOLD, 1 << 20)
