@@ -68,11 +68,7 @@ class TestEvaluations:
         return measure_written(name, [*lines[:at], *between, *lines[at:]])
 
     @pytest.mark.parametrize(
-        "between",
-        [
-            (START, FILLER, STOP),
-            (FILLER, START, FILLER, STOP, FILLER),
-        ],
+        "between", [(START, FILLER, STOP), (FILLER, START, FILLER, STOP, FILLER)]
     )
     def test_take_their_time_wherever_they_stand(self, between):
         found = self.among(*between)

@@ -27,27 +27,16 @@ def read(name: str, edits: tuple[tuple[str, str], ...] = ()) -> bytes:
 
 
 class Log(NamedTuple):
-    """A log that gives a number.
+    """A log that gives a number."""
 
-    Attributes:
-        log: its name: that of the format, and what distinguishes it from others.
-        ends: two iterations.
-        seconds: between their ends, the sum of what the lines print.
-        batch: global.
-        facts: what the command line must say.
-        edits: of the text.
-        tokens: between the two iterations, if the log says them.
-        world: devices, if it says them.
-    """
-
-    log: str
-    ends: tuple[int, int]
-    seconds: float
-    batch: int
-    facts: tuple = ()
-    edits: tuple = ()
-    tokens: int | None = None
-    world: int | None = None
+    log: str  # its name: that of the format, and what distinguishes it from others
+    ends: tuple[int, int]  # two iterations
+    seconds: float  # between their ends, the sum of what the lines print
+    batch: int  # global
+    facts: tuple = ()  # what the command line must say
+    edits: tuple = ()  # of the text
+    tokens: int | None = None  # between the two iterations, if the log says them
+    world: int | None = None  # devices, if it says them
 
 
 MEASURED = [

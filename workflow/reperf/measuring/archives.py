@@ -42,17 +42,11 @@ _ENCRYPTED = 0x1
 
 @dataclass(frozen=True)
 class ArchivedFile:
-    """A file in an archive.
+    """A file in an archive."""
 
-    Attributes:
-        name: its path in the archive.
-        size: bytes, by the archive.
-        stream: gives a stream of its bytes, which is read once.
-    """
-
-    name: str
-    size: int
-    stream: Callable[[], Any]
+    name: str  # its path in the archive
+    size: int  # bytes, by the archive
+    stream: Callable[[], Any]  # gives a stream of its bytes, which is read once
 
     def open(self) -> IO[bytes]:
         """A temporary copy of the file.
@@ -102,11 +96,7 @@ _Member = tuple[str, int, Callable[[], Any] | None]
 
 
 def _files(members: Iterator[_Member], most: int) -> list[ArchivedFile]:
-    """The files of an archive by its directory, if their names, number and sizes are sound.
-
-    Args:
-        most: bytes that the members may hold.
-    """
+    """The files of an archive by its directory, if their names, number and sizes are sound."""
     files, total = [], 0
     for count, (name, size, stream) in enumerate(members, 1):
         if count > MOST_MEMBERS:
@@ -125,9 +115,8 @@ def _files(members: Iterator[_Member], most: int) -> list[ArchivedFile]:
 
 def _check_size(size: int, most: int) -> None:
     if size > most:
-        raise ReperfError(
-            f"unpacks to more than {most} bytes; allowed: {GROWTH} times its own size"
-        )
+        why = f"unpacks to more than {most} bytes; allowed: {GROWTH} times its own size"
+        raise ReperfError(why)
 
 
 def _link(name: str) -> ReperfError:

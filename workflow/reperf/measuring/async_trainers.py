@@ -22,11 +22,9 @@ from reperf.logs.logged_runs import LoggedRun, training_runs
 from reperf.measuring import SUMMED
 from reperf.measuring.window_rule import Ends
 
-LEAST_OVERLAP = 0.9
-"""The part of the longest window in which all trainers were in theirs."""
+LEAST_OVERLAP = 0.9  # the part of the longest window in which all trainers were in theirs
 _NAMES_RANK = b'"rank":'
-_BEGINNING = 1 << 20
-"""Within how many bytes a rank that keeps its own time writes its first line."""
+_BEGINNING = 1 << 20  # within how many bytes a rank that keeps its own time writes its first line
 _IN_MEMORY = 1 << 24
 """How many bytes of a rank's lines are kept in memory, and not in a temporary file."""
 
@@ -59,9 +57,8 @@ def runs_of_ranks(
     """What each rank has logged, in their order; refused if one has none, or has two runs."""
     if odd := sorted(set(range(world_size)) ^ logs.keys()):
         what = "a line" if odd[0] in logs else "no line"
-        raise Refused(
-            "trainers", f"there is {what} of rank {odd[0]}; the run has {world_size} ranks"
-        )
+        why = f"there is {what} of rank {odd[0]}; the run has {world_size} ranks"
+        raise Refused("trainers", why)
     runs = []
     for rank, log in logs.items():
         logged = list(training_runs(log, log_format, inf))

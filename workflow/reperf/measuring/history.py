@@ -31,8 +31,7 @@ _PENALTY = 15.0
 one: docs/comparing.md."""
 _TO_SIGMA = 1.4826 / sqrt(2)
 """From a median distance of neighbours to a standard deviation, where points are normal."""
-_MEDIANS = sqrt(pi / 2)
-"""The standard error of a median over that of a mean, likewise."""
+_MEDIANS = sqrt(pi / 2)  # the standard error of a median over that of a mean, likewise
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -41,10 +40,8 @@ class Point:
     """A cell in one report."""
 
     side: Side
-    runs: pd.DataFrame = field(repr=False)
-    """Its measured rows."""
-    date: str
-    """When its first run began, ISO 8601; or the day that the report's path names."""
+    runs: pd.DataFrame = field(repr=False)  # its measured rows
+    date: str  # when its first run began, ISO 8601; or the day that the report's path names
 
     @cached_property
     def throughput(self) -> float:
@@ -73,10 +70,8 @@ class Point:
 class Step:
     """Where a cell's throughput went to another level."""
 
-    at: int
-    """The first point of the new level."""
-    ratio: float
-    """The new level over the one before it."""
+    at: int  # the first point of the new level
+    ratio: float  # the new level over the one before it
     differences: Differences = field(default_factory=dict)
     """Between that point and the one before it."""
 
@@ -88,8 +83,7 @@ class Line:
     cell: Cell
     name: str
     unit: str
-    points: tuple[Point, ...]
-    """In the order of time."""
+    points: tuple[Point, ...]  # in the order of time
     levels: tuple[float, ...]
     """The throughput of each point's level: the median of all points between two steps."""
     steps: tuple[Step, ...]

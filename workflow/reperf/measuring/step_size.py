@@ -17,12 +17,10 @@ from reperf.logs.format import Format
 from reperf.measuring.counts import ANY, per_second, unit_of
 from reperf.measuring.intervals import COARSEST, Interval, check_evaluations
 
-TOLERANCE = 0.05
-"""How far the printed speed may be from batch x world / step time."""
+TOLERANCE = 0.05  # how far the printed speed may be from batch x world / step time
 NEARER = 3.0
 """How many times as near as any other size the one must be that the printed speeds mean."""
-DENIED = 2.0
-"""An interval may be this many times as long as the speed in its own line says."""
+DENIED = 2.0  # an interval may be this many times as long as the speed in its own line says
 _SAME = {"rel_tol": COARSEST}
 """How near two sizes are between which it does not matter which is meant."""
 
