@@ -135,11 +135,7 @@ def test_sources_that_are_not_there_are_one_line(tmp_path):
 @pytest.mark.parametrize(
     ("source", "suite", "reason"),
     [
-        (
-            {},
-            {"workload": "bert-base", "shape": {}},
-            "workload is resnet50 by the log, bert-base by",
-        ),
+        ({}, {"workload": "bert-base", "shape": {}}, "workload is resnet50 by the log, bert-base"),
         ({}, {"precision": "amp"}, "precision is fp32 by the run record, amp by the configuration"),
         # Who leaves out the shape says the usual one.
         ({}, {"shape": {}}, "image size is 64 by the run record, 224 by the configuration"),

@@ -63,14 +63,14 @@ def _by_time(start: Record, stop: Record, steps: int, facts: Facts, clock: Clock
     return Estimate(speed, start.iteration, stop.iteration, batch * steps, seconds)
 
 
-def mean_speed(
-    start: int, stop: int, speed: Callable[[Record, Facts], float], *, exactly: bool = False
-) -> Published:
+Speed = Callable[[Record, Facts], float]  # that a line gives, in samples/s of all ranks
+
+
+def mean_speed(start: int, stop: int, speed: Speed, *, exactly: bool = False) -> Published:
     """The arithmetic mean of the speeds of lines.
 
     Args:
         start: how many lines to leave out at the beginning.
-        speed: the speed that a line gives, in samples/s of all ranks.
         exactly: the extractor accepts no further lines.
     """
 
@@ -85,9 +85,7 @@ def mean_speed(
     return estimate
 
 
-def mean_of_rank_medians(
-    start: int, stop: int, speed: Callable[[Record, Facts], float]
-) -> Published:
+def mean_of_rank_medians(start: int, stop: int, speed: Speed) -> Published:
     """Each rank prints a line per iteration: medians over ranks, then their arithmetic mean."""
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
@@ -105,7 +103,7 @@ def mean_of_rank_medians(
     return estimate
 
 
-def printed_speed(digits: int | None = None) -> Callable[[Record, Facts], float]:
+def printed_speed(digits: int | None = None) -> Speed:
     """The speed that a line prints, rounded if the extractor rounds it."""
 
     def speed(record: Record, _facts: Facts) -> float:

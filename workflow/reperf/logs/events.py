@@ -190,9 +190,7 @@ def facts_in(text: bytes) -> Iterator[Fact]:
         if (batch := int(match[1])) > 0:
             yield "global_batch", batch
     found = _SUBMISSION.finditer(text) if b"submission_" in text else ()
-    said = [
-        (match["key"] or match["old"], match["value"].decode(errors="replace")) for match in found
-    ]
+    said = [(line["key"] or line["old"], line["value"].decode(errors="replace")) for line in found]
     yield from (("platform", value) for key, value in said if key == b"platform")
     if (b"division", "open") not in said:  # there, the model may be another than the benchmark's
         names = (value for key, value in said if key == b"benchmark")

@@ -41,14 +41,10 @@ def split_by_rank(log: LogFile, log_format: Format) -> dict[int, LogFile]:
     files: dict[int, IO[bytes]] = defaultdict(partial(SpooledTemporaryFile, max_size=_IN_MEMORY))
     for _, chunk in log.chunks():
         for line in chunk.splitlines(keepends=True):
-            files[_rank_of(line)].write(line)
+            start = line.find(MARK) if _NAMES_RANK in line else -1
+            rank = 0 if start < 0 else mllog.rank_of(event_of(line[start:].rstrip()))
+            files[rank].write(line)
     return {0: LogFile(files[0])} | {rank: LogFile(file) for rank, file in sorted(files.items())}
-
-
-def _rank_of(line: bytes) -> int:
-    if _NAMES_RANK not in line or (start := line.find(MARK)) < 0:
-        return 0
-    return mllog.rank_of(event_of(line[start:].rstrip()))
 
 
 def runs_of_ranks(

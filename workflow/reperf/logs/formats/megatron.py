@@ -88,9 +88,7 @@ def _configuration(head: bytes) -> Iterator[Fact]:
     yield from facts
     if not any(name == "world_size" for name, _ in facts) and not _SHARES_MODEL.search(head):
         yield from (("world_size", value) for name, value in facts if name == "replicas")
-    yield from (
-        ("precision", "fp16" if match[1] else AMP_IN_BF16) for match in _HALF.finditer(head)
-    )
+    yield from (("precision", "fp16" if half[1] else AMP_IN_BF16) for half in _HALF.finditer(head))
 
 
 DEEPSPEED = Format(

@@ -247,17 +247,13 @@ def _format(
         log = _Log()
 
         def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-            parsed = event_of(match[0])
-            value, metadata, time = (
-                parsed.get("value"),
-                parsed.get("metadata"),
-                parsed.get("time_ms"),
-            )
-            if not keys and (parsed.get("key") != "tracked_stats" or not isinstance(value, dict)):
+            said = event_of(match[0])
+            value, metadata, time = (said.get("value"), said.get("metadata"), said.get("time_ms"))
+            if not keys and (said.get("key") != "tracked_stats" or not isinstance(value, dict)):
                 return None
             metadata = metadata if isinstance(metadata, dict) else {}
             seconds = time / 1000 if is_number(time) else nan
-            event = _Event(parsed.get("key"), value, metadata, rank, seconds)
+            event = _Event(said.get("key"), value, metadata, rank, seconds)
             log.take(event)
             counted = count(log, event)
             if counted is None or isnan(seconds):

@@ -92,9 +92,7 @@ _STEPS = 1000
 def _a_thousand(records: Sequence[Record], _facts: Facts) -> Estimate:
     """seconds of 1000 iterations after the first line, given as ms per iteration"""
     start = records[0]
-    stop = next(
-        (record for record in records if record.iteration - start.iteration == _STEPS), None
-    )
+    stop = next((line for line in records if line.iteration - start.iteration == _STEPS), None)
     if stop is None:
         why = f"the published method needs a line {_STEPS} iterations after the first"
         raise Refused("method", why)

@@ -254,9 +254,7 @@ def _announced(head: bytes) -> Iterator[Fact]:
         if several and processes > 1 and not rest:
             yield "batch_size", batch
             yield "world_size", processes
-    yield from (
-        ("precision", "fp16" if match[1] else AMP_IN_BF16) for match in _HALF.finditer(head)
-    )
+    yield from (("precision", "fp16" if half[1] else AMP_IN_BF16) for half in _HALF.finditer(head))
 
 
 HUGGINGFACE = Format(
