@@ -58,9 +58,14 @@ def recognise(log: LogFile) -> Format:
                 found.append(log_format)
         if found and (start > BEGINNING or any(not log_format.precedence for log_format in found)):
             break
-    if found:
-        return _preferred(found)
-    raise Refused("unknown-format", _NO_TRAINING if of_mlperf else NO_FORMAT)
+    if not found:
+        raise Refused("unknown-format", _NO_TRAINING if of_mlperf else NO_FORMAT)
+    least = min(log_format.precedence for log_format in found)
+    names = sorted(log_format.name for log_format in found if log_format.precedence == least)
+    if len(names) > 1:
+        why = f"the log fits {' and '.join(names)}: say which it is with --format"
+        raise Refused("several-formats", why)
+    return formats()[names[0]]
 
 
 def check_text(log: LogFile) -> None:
@@ -78,13 +83,3 @@ def check_text(log: LogFile) -> None:
     for odd in (0, 1):  # without the mark that says so
         if len(start) > _LETTERS and set(start[odd:_LETTERS:2]) == {0} != set(start[:_LETTERS]):
             raise Refused("no-text", _UTF_16)
-
-
-def _preferred(found: list[Format]) -> Format:
-    """The format that takes precedence."""
-    least = min(log_format.precedence for log_format in found)
-    names = sorted(log_format.name for log_format in found if log_format.precedence == least)
-    if len(names) > 1:
-        why = f"the log fits {' and '.join(names)}: say which it is with --format"
-        raise Refused("several-formats", why)
-    return formats()[names[0]]

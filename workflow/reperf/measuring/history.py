@@ -127,14 +127,14 @@ def history_of(folder: Path, threshold: float) -> History:
     for side in sides:
         for cell, rows in cells_of(measured(side.table)).items():
             logs = tuple(sorted(set(rows["log_sha256"]) - {""}))
-            date = _date_of(side, rows)
-            if not date:
+            dates = sorted(set(rows["date"]) - {""}) or _DAY.findall(str(side.path))[-1:]
+            if not dates:
                 left_out.append(f"{side.path}: does not say when it was measured, nor in its name")
                 break
             if logs and logs in seen:  # an archive beside the report that it is of
                 continue
             seen.add(logs)
-            points.setdefault(cell, []).append(Point(side, rows, date))
+            points.setdefault(cell, []).append(Point(side, rows, dates[0]))
     if all(len(some) < 2 for some in points.values()):
         used = {point.side.path for some in points.values() for point in some}
         alone = ", and no cell in two of them" if len(used) > 1 else ""
@@ -165,11 +165,6 @@ def _reports_below(folder: Path) -> Iterator[Path]:
     for table in tables:
         if table.parts[-4:-2] != ("results", "suites") or table.parents[2] not in joined:
             yield table
-
-
-def _date_of(side: Side, rows: pd.DataFrame) -> str:
-    dates = sorted(set(rows["date"]) - {""})
-    return dates[0] if dates else next(iter(_DAY.findall(str(side.path))[-1:]), "")
 
 
 def _comparable(points: Sequence[Point]) -> tuple[list[Point], tuple[str, ...]]:

@@ -423,14 +423,10 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     if measured.status == "ok":
         row["joules"] = _joules(record, measured)
         row["matrix_rate"] = record.matrix_rate
-        row["data_sheet_rate"] = _data_sheet_rate(record)
+        models = {gpu.name for gpu in record.host.gpus}
+        if record.run.device == "cuda" and len(models) == 1:
+            row["data_sheet_rate"] = data_sheet_rate(models.pop(), record.run.precision)
     return row
-
-
-def _data_sheet_rate(record: RunRecord) -> float | None:
-    """What the data sheet says of a run's GPUs; None if rank 0's machine has several models."""
-    names = {gpu.name for gpu in record.host.gpus} if record.run.device == "cuda" else set()
-    return data_sheet_rate(names.pop(), record.run.precision) if len(names) == 1 else None
 
 
 def _held_back(record: RunRecord, measured: Measurement) -> Row:

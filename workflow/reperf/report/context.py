@@ -215,9 +215,10 @@ class SuiteView:
     @property
     def crops_differ(self) -> bool:
         """Whether TensorFlow cropped the images of some measured cells, but not of all."""
-        records = [run.record for cell in self.measured for run in cell.runs]
-        runs = [record.run for record in records if record]
-        return len({_cropped_by_tensorflow(run) for run in runs if _reads_images(run)}) > 1
+        runs = [run.record.run for cell in self.measured for run in cell.runs if run.record]
+        images = {name for name, known in load_workloads().items() if known.data == "images"}
+        read = [run for run in runs if run.input != "synthetic" and run.workload in images]
+        return len(set(map(_cropped_by_tensorflow, read))) > 1
 
     @property
     def runs(self) -> list[RunView]:
@@ -640,12 +641,8 @@ def _sets(records: Iterable[RunRecord]) -> dict[str, list[str]]:
     return dict(sizes)
 
 
-def _reads_images(part: Suite | Run) -> bool:
-    """Whether it reads images, which each system crops at random in its own way."""
-    return part.input != "synthetic" and load_workloads()[part.workload].data == "images"
-
-
 def _cropped_by_tensorflow(run: Run) -> bool:
+    """Whether images were cropped at random in TensorFlow's way, and not in DALI's."""
     system = load_systems().get(run.system)
     by_dali = "dali" in (run.variant or "").split("+")
     return system is not None and system.framework == "tensorflow" and not by_dali
