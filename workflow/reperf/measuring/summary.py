@@ -78,9 +78,7 @@ def summarise(
         baseline: the topology that speedup is against; None: the smallest of each series.
     """
     placed = measurements[measurements["topology"] != ""]
-    groups = {
-        _key(name): runs for name, runs in placed.groupby(list(CELL), sort=False, dropna=False)
-    }
+    groups = {_key(key): runs for key, runs in placed.groupby(list(CELL), sort=False, dropna=False)}
     rows, others = [], dict(groups)
     for cell in cells:
         key = _key_in(others, _identity(cell))

@@ -350,12 +350,8 @@ class Context:
     @property
     def not_measured(self) -> list[tuple[SuiteView, CellView]]:
         """The cells of which some run has no number, each with its suite."""
-        return [
-            (suite, cell)
-            for suite in self.suites
-            for cell in suite.tried
-            if cell.row.status != "ok"
-        ]
+        tried = ((suite, cell) for suite in self.suites for cell in suite.tried)
+        return [(suite, cell) for suite, cell in tried if cell.row.status != "ok"]
 
     @property
     def marks(self) -> dict[str, int]:
