@@ -133,13 +133,11 @@ def draw_suite(measurements: Path | str, summary: Path | str, stem: Path | str) 
         measurements, summary: the suite's tables; nothing else decides the figures.
         stem: the path and the beginning of the files' names.
     """
-    cells = read_summary(summary)
-    if cells.empty:
-        for kind in FIGURE_KINDS:
-            save(draw_nothing(f"{kind.capitalize()}, suite {Path(stem).name}"), f"{stem}-{kind}")
-        return
+    cells, runs = read_summary(summary), read_measurements(measurements)
     for kind in FIGURE_KINDS:
-        save(draw_kind(kind, cells, read_measurements(measurements)), f"{stem}-{kind}")
+        nothing = f"{kind.capitalize()}, suite {Path(stem).name}"
+        drawn = draw_nothing(nothing) if cells.empty else draw_kind(kind, cells, runs)
+        save(drawn, f"{stem}-{kind}")
 
 
 def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None = None) -> Figure:
@@ -164,8 +162,7 @@ def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None 
         found = title if measurements is None else finding(panels(entries))
         return draw_throughput(cells, found, subtitle, unit)
     if kind == "steps":
-        runs = steps_of(cells, measurements)
-        return draw_steps(cells.assign(steps=runs), subtitle)
+        return draw_steps(cells.assign(steps=steps_of(cells, measurements)), subtitle)
     if kind in COSTS:
         return draw_cost(kind, cells, subtitle)
     return draw_scaling(kind, cells, subtitle)
@@ -222,12 +219,10 @@ def draw_suites_epochs(summary: Path | str, stem: Path | str) -> None:
         summary: the suite's summary.csv; nothing else decides the figure but what is published.
     """
     cells = read_summary(summary)
-    subtitle = f"Time of an epoch and memory, suite {Path(stem).name}"
-    if cells.empty:
-        save(draw_nothing(subtitle), f"{stem}-{EPOCHS}")
-        return
-    cells = cells.assign(series=_shortened(series_of(cells)))
-    drawn = draw_epochs(cells, title_of(cells), subtitle, epochs_beside(cells))
+    drawn = draw_nothing(subtitle := f"Time of an epoch and memory, suite {Path(stem).name}")
+    if not cells.empty:
+        named = cells.assign(series=_shortened(series_of(cells)))
+        drawn = draw_epochs(named, title_of(cells), subtitle, epochs_beside(cells))
     save(drawn, f"{stem}-{EPOCHS}")
 
 
