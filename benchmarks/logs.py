@@ -24,9 +24,8 @@ from functools import partial
 from itertools import count
 from pathlib import Path
 
-from reperf.measuring.found_logs import measure_paths
+from reperf.measuring.found_logs import MeasureRequest, measure_paths
 from reperf.measuring.measure import Method
-from reperf.measuring.request import MeasureRequest
 
 START = 1_600_000_000
 STEP = 0.5

@@ -13,9 +13,8 @@ import pandas as pd
 
 from reperf.config import topology_shape
 from reperf.errors import ReperfError
-from reperf.measuring.found_logs import measure_paths
+from reperf.measuring.found_logs import MeasureRequest, measure_paths
 from reperf.measuring.measure import Measurement, Method
-from reperf.measuring.request import MeasureRequest
 from reperf.measuring.statistics import ranked
 from reperf.tables import CELL, read_measurements, read_summary
 

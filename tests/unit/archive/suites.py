@@ -15,7 +15,7 @@ from reperf.files import sha256
 from reperf.host import Environment
 from reperf.layout import FIGURES, tables_of
 from reperf.machine import describe_host
-from reperf.measuring.recheck import measured_tables
+from reperf.measuring.summary import measured_tables
 from reperf.member_names import MANIFEST
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
@@ -23,8 +23,7 @@ from reperf.plans.run_plan import RunPlan
 from tests.helpers.runs import record_of
 from tests.helpers.step_logs import step_log
 
-GPUS_ONLY = {"system": "ngc-tensorflow1", "variants": "xla"}
-"""What no CPU can train."""
+GPUS_ONLY = {"system": "ngc-tensorflow1", "variants": "xla"}  # what no CPU can train
 
 
 def suite_of(name: str, precision: str, systems: list) -> dict:
@@ -43,8 +42,7 @@ SUITE = {
     ],
 }
 RUNS = "results/runs/resnet50/pytorch"
-RUN = f"{RUNS}/1n1g/1"
-"""The slowest of its cell."""
+RUN = f"{RUNS}/1n1g/1"  # the slowest of its cell
 
 
 def leave_run(plan: RunPlan, status: str = "ok") -> None:

@@ -320,14 +320,3 @@ class TestCommand:
         assert said.out.count("all as they were archived") == 2
         assert said.err.startswith("reperf: broken.zip: ")
         assert said.err.count("\n") == 1
-
-    def test_a_changed_archive_is_refused_by_both(self, archived, capsys):
-        content = bytearray(archived.read_bytes())
-        content[len(content) // 2] ^= 4
-        archived.write_bytes(content)
-        for call in (["verify", str(archived)], ["rebuild", str(archived), "--to", "new"]):
-            assert main(["archive", *call]) == 1
-            message = capsys.readouterr().err
-            assert message.startswith(f"reperf: {archived}: ")
-            assert message.count("\n") == 1
-        assert not Path("new").exists()

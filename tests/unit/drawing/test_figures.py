@@ -289,16 +289,8 @@ def test_of_many_cells_the_most_devices_alone_are_drawn():
 @pytest.mark.parametrize(
     ("kind", "column", "found"),
     [
-        (
-            "energy",
-            "joules_per_sample",
-            "Energy per sample on {}: 0.5000 J (B) to 0.8000 J (A)",
-        ),
-        (
-            "utilisation",
-            "flop_utilisation",
-            "FLOP utilisation on {}: 80.0 % (A) to 50.0 % (B)",
-        ),
+        ("energy", "joules_per_sample", "Energy per sample on {}: 0.5000 J (B) to 0.8000 J (A)"),
+        ("utilisation", "flop_utilisation", "FLOP utilisation on {}: 80.0 % (A) to 50.0 % (B)"),
     ],
 )
 def test_a_cost_is_drawn_as_the_throughput_is_with_the_best_on_top(kind, column, found):
@@ -455,34 +447,6 @@ def test_a_figure_says_how_many_repeats_its_medians_are_of(counts, said):
     assert repeats_of(pd.DataFrame({"n": pd.Series(counts, dtype="Int64")})) == said
 
 
-@pytest.mark.filterwarnings("error")
-def test_whatever_a_variant_is_called_both_figures_are_drawn(summary, tmp_path):
-    hostile = (
-        "$\\frac{$",
-        "$x$",
-        "\\alpha_{",
-        "\U0001f680 \u4e2d\u6587",
-        "\u05d0\u05d1",
-        "w" * 100,
-    )
-    cells = pd.read_csv(summary, dtype=str, keep_default_na=False)
-    sources = {"source": "a" * 200 + ".zip", "status": "ok"}
-    named = (one + end for one in hostile for end in ("", "x"))
-    all_ = [cells, *(cells.assign(variant=name, **sources) for name in named)]
-    pd.concat(all_).to_csv(tmp_path / "summary.csv", index=False)
-    draw_suite(tmp_path / "runs.csv", tmp_path / "summary.csv", tmp_path / "mine")
-    for kind in ("throughput", "speedup"):
-        with Image.open(tmp_path / f"mine-{kind}.png") as image:
-            assert image.size[0] == 1000
-
-
-def test_a_dollar_sign_is_drawn_as_one(cells):
-    figure = draw_throughput(cells.assign(series="$\\frac{$"), "$a$", "$b$", "images/s")
-    drawn = [text for text in figure.findobj(Text) if "$" in text.get_text()]
-    assert drawn
-    assert not any(text.get_parse_math() for text in drawn)
-
-
 def test_names_that_leave_no_room_are_shortened_and_stay_different():
     names = pd.Series(["PyTorch", *(f"{'a' * 50}{middle}{'b' * 50}" for middle in "xyx")])
     first, second, third, fourth = _shortened(names)
@@ -500,9 +464,10 @@ def test_a_figure_is_never_higher_than_a_picture_can_be(cells, tmp_path, monkeyp
         assert image.size[1] == 300
 
 
-HOSTILE = "$\\frac{$ \x1b[2J\n--> <b>&\x00\u2028\u202e\udcff\uffff ]]>"
+HOSTILE = "$\\frac{$ \x1b[2J\n--> <b>&\x00\u2028\u202e\udcff\uffff ]]> \U0001f680 \u4e2d \u05d0"
 
 
+@pytest.mark.filterwarnings("error:Glyph")  # the font lacks some letters
 def test_a_figure_shows_any_text_and_holds_no_character_that_xml_forbids(cells, tmp_path):
     named = cells.assign(series=cells["series"] + HOSTILE, topology=HOSTILE)
     odd = named.assign(status=named["status"].where(named["speedup"].notna(), HOSTILE))

@@ -12,8 +12,7 @@ from functools import wraps
 from typing import Any
 
 Edit = Callable[[bytes, bytes, random.Random], bytes]
-Step = dict[str, Any]
-"""What a line of a step log says, as JSON."""
+Step = dict[str, Any]  # what a line of a step log says, as JSON
 
 NOISE = (
     b"\0",

@@ -24,8 +24,7 @@ from tests.unit.logs.written import STYLES, TIMED, uneven
 
 RIGHT, REFUSED, EDITED, LOST, WRONG = "right", "refused", "edited number", "lost time", "WRONG"
 """What an edited log may give."""
-TOLERANCE = 0.01
-"""How far a number may be from the truth before it is wrong."""
+TOLERANCE = 0.01  # how far a number may be from the truth before it is wrong
 WARMUPS = (20, 5, 1, 0)
 # What the command line must say for an excerpt, if the log does not. Any will do: what is asked
 # is whether an edit changes the number that they give.
@@ -46,21 +45,13 @@ Ends = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """A log, and what is asked of it.
+    """A log, and what is asked of it."""
 
-    Attributes:
-        name: of the log.
-        content: the log.
-        method: how it is measured.
-        log_format: name of its format; None: found from the content.
-        told: what the command line says.
-    """
-
-    name: str
-    content: bytes
-    method: Method = field(default_factory=Method)
-    log_format: str | None = None
-    told: tuple[Fact, ...] = ()
+    name: str  # of the log
+    content: bytes  # the log
+    method: Method = field(default_factory=Method)  # how it is measured
+    log_format: str | None = None  # name of its format; None: found from the content
+    told: tuple[Fact, ...] = ()  # what the command line says
     _known: dict[tuple[bytes, Ends], list[Measurement]] = field(default_factory=dict, init=False)
 
     def takes(self, edit: Edit) -> bool:

@@ -118,11 +118,7 @@ OF_SIX, LONG = planned_log(**SIX), planned_log(iterations=400)
         # A run that broke off before its first line is no fault.
         ([*OF_SIX[: at(OF_SIX, 1)], *OF_SIX], {"ends": ENDS}, ""),
         *(
-            (
-                edited(planned_log(), lambda _, value, loss=loss: value.update(loss=loss), 60),
-                {},
-                why,
-            )
+            (edited(planned_log(), lambda _, said, loss=loss: said.update(loss=loss), 60), {}, why)
             for loss in (float("nan"), float("-inf"), None, True)
             for why in [LOSS.format(loss)]
         ),

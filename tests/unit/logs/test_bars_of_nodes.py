@@ -8,8 +8,7 @@ from reperf.measuring.measure import Measurement
 from tests.unit.logs.asking import measure
 
 FACTS = (("global_batch", 32), ("accumulation", 1))
-SECONDS = 4
-"""What a step takes."""
+SECONDS = 4  # what a step takes
 RIGHT = 32 / SECONDS
 HEAD = (
     "  Total train batch size (w. parallel, distributed & accumulation) = 32\n"

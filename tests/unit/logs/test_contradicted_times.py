@@ -94,25 +94,13 @@ def test_picked_lines_numbered_anew_are_denied_by_what_they_print_beside(name, p
     assert why in found.reason
 
 
-class TestTorchTitan:
-    LINES = written("torchtitan")
-    AT = next(at for at, line in enumerate(LINES) if "step: 60 " in line)
-
-    def ask(self, lines: list[str], **how: object):
-        return measure_written("torchtitan", lines, facts=(("accumulation", 1),), **how)
-
-    def test_that_is_started_anew_has_no_window_across_its_start(self):
-        lines = [*self.LINES[: self.AT], *STYLES["torchtitan"].head, *self.LINES[self.AT :]]
-        found = self.ask(lines, widest=True)
-        assert (found.first, found.last) == (60, 200)
-        again = (
-            "the log says again what it says at its start: the program was started anew in the "
-            "window"
-        )
-        assert self.ask(lines).reason == f"before iteration 60, {again}"
-        # The start belongs to the iteration behind it: to the last one of a window, too.
-        assert self.ask(lines, ends=(20, 60)).reason == f"before iteration 60, {again}"
-        assert self.ask(lines, ends=(20, 50)).status == "ok"
+def test_the_widest_window_does_not_reach_across_a_start_of_the_program():
+    """Whose line belongs to the iteration behind it; test_edges.py has what is refused."""
+    lines = written("torchtitan")
+    at = next(at for at, line in enumerate(lines) if "step: 60 " in line)
+    again = [*lines[:at], *STYLES["torchtitan"].head, *lines[at:]]
+    found = measure_written("torchtitan", again, facts=(("accumulation", 1),), widest=True)
+    assert (found.first, found.last) == (60, 200)
 
 
 def test_a_line_without_a_label_is_no_line_of_the_rank_that_has_one():

@@ -2,7 +2,7 @@
 
 import pytest
 from reperf.logs.facts import Facts
-from reperf.measuring.request import RunResult
+from reperf.measuring.found_logs import RunResult
 from reperf.measuring.results_table import table
 
 from tests.unit.logs.asking import measure_one

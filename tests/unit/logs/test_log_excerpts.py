@@ -114,23 +114,14 @@ AN_EPOCH = (*ONE, ("epoch_samples", 96))
 
 
 class Ran(NamedTuple):
-    """A program that we ran.
+    """A program that we ran."""
 
-    Attributes:
-        log: name of its output.
-        format: of the output.
-        ends: two iterations.
-        seconds: between their ends, by a clock of our own, which reperf never saw.
-        samples: trained on between them.
-        facts: what the command line must say.
-    """
-
-    log: str
-    format: str
-    ends: tuple[int, int]
-    seconds: float
-    samples: int
-    facts: tuple = ONE
+    log: str  # name of its output
+    format: str  # of the output
+    ends: tuple[int, int]  # two iterations
+    seconds: float  # between their ends, by a clock of our own, which reperf never saw
+    samples: int  # trained on between them
+    facts: tuple = ONE  # what the command line must say
 
 
 RAN = [

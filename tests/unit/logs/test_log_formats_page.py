@@ -38,10 +38,7 @@ def test_every_module_shows_a_line_cites_its_source_and_says_its_method():
     ("fields", "fault"),
     [
         ({"pattern": "it {ITERATIONS}"}, r"x: \{ITERATIONS\} is no part of a pattern.*"),
-        (
-            {"pattern": "it (?P<iteratoin>1)"},
-            "x: nothing reads a group named iteratoin.*",
-        ),
+        ({"pattern": "it (?P<iteratoin>1)"}, "x: nothing reads a group named iteratoin.*"),
     ],
 )
 def test_a_misspelt_name_in_a_format_is_an_error_when_it_is_imported(fields, fault):

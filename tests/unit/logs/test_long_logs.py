@@ -68,11 +68,7 @@ class TestEvaluations:
         return measure_written(name, [*lines[:at], *between, *lines[at:]])
 
     @pytest.mark.parametrize(
-        "between",
-        [
-            (START, FILLER, STOP),
-            (FILLER, START, FILLER, STOP, FILLER),
-        ],
+        "between", [(START, FILLER, STOP), (FILLER, START, FILLER, STOP, FILLER)]
     )
     def test_take_their_time_wherever_they_stand(self, between):
         found = self.among(*between)
@@ -102,11 +98,7 @@ class TestEvaluations:
 @pytest.mark.parametrize("name", ["mllog", "mlperf"])
 @pytest.mark.parametrize(
     ("stopped", "reason"),
-    [
-        ("success", ""),
-        ("aborted", ABORTED),
-        (None, "the end of the run is not in the log: the log"),
-    ],
+    [("success", ""), ("aborted", ABORTED), (None, "the end of the run is not in the log")],
 )
 def test_the_end_of_a_run_is_found_before_any_amount_of_text(name, stopped, reason, behind):
     lines = written(name)

@@ -329,9 +329,7 @@ def test_blocks_that_count_steps_are_measured_without_what_lies_between_a_stop_a
         at += 57_000 if step and not step % 1000 else 10
         lines.append(event("block_start", "training_step", at, first_epoch_num=0, step_num=step))
         at += 21_550
-        lines.append(
-            event("block_stop", "training_step", at, first_epoch_num=0, step_num=step + 100)
-        )
+        lines.append(event("block_stop", "training_step", at, step_num=step + 100))
     for step in range(0, 60, 10):
         lines.append(event("block_start", "validation_step", at + step, step_num=step))
     lines.append(STOP)

@@ -8,48 +8,38 @@ from typing import NamedTuple
 
 import pytest
 from reperf.logs.formats import formats
+from reperf.logs.recognise import NO_FORMAT
 
 from tests.unit.logs.asking import REAL, measure_one, measure_written
 from tests.unit.logs.written import written
 
-TORCHRUN = ("python -m torch.distributed.launch", "torchrun")
 SINGLE = "its times are those of single iterations, and not every iteration is printed"
 OLMOS = (("global_batch", 512), ("accumulation", 1))
 
 
-def read(name: str, edits: tuple[tuple[str, str], ...] = ()) -> bytes:
-    """One of the logs, with some of its text replaced by patterns."""
+def read(name: str, edits: tuple[str, ...] = ()) -> bytes:
+    """One of the logs, edited: a pattern, what takes its place, another pattern, .."""
     text = (REAL / "public" / f"{name}.log").read_text()
-    for old, new in edits:
+    for old, new in zip(edits[::2], edits[1::2], strict=True):
         text, count = re.subn(old, new, text)
         assert count, old
     return text.encode()
 
 
 class Log(NamedTuple):
-    """A log that gives a number.
+    """A log that gives a number."""
 
-    Attributes:
-        log: its name: that of the format, and what distinguishes it from others.
-        ends: two iterations.
-        seconds: between their ends, the sum of what the lines print.
-        batch: global.
-        facts: what the command line must say.
-        edits: of the text.
-        tokens: between the two iterations, if the log says them.
-        world: devices, if it says them.
-    """
-
-    log: str
-    ends: tuple[int, int]
-    seconds: float
-    batch: int
-    facts: tuple = ()
-    edits: tuple = ()
-    tokens: int | None = None
-    world: int | None = None
+    log: str  # its name: that of the format, and what distinguishes it from others
+    ends: tuple[int, int]  # two iterations
+    seconds: float  # between their ends, the sum of what the lines print
+    batch: int  # global
+    facts: tuple = ()  # what the command line must say
+    edits: tuple = ()  # of the text
+    tokens: int | None = None  # between the two iterations, if the log says them
+    world: int | None = None  # devices, if it says them
 
 
+XL, SQUAD = "ngc-pytorch-transformerxl", "ngc-pytorch-squad"
 MEASURED = [
     Log("nanogpt", (1631, 1641), 5.62937, 12, tokens=7680),
     Log(
@@ -58,7 +48,7 @@ MEASURED = [
         5.62937,
         480,
         (("global_batch", 480), ("accumulation", 5)),
-        ((".*block_size.*", ""),),
+        (".*block_size.*", ""),
     ),
     Log("build-nanogpt", (0, 3), 8.67835, 512, (("global_batch", 512),), tokens=3 * 524288),
     Log("modded-nanogpt-golf", (9650, 9800), 6.571, 512, tokens=150 * 524288, world=8),
@@ -71,10 +61,10 @@ MEASURED = [
     Log("llm-c", (1, 9), 20.39491, 512, tokens=8 * 524288, world=1),
     *(
         Log("nanochat", (1, 11), 4.8483, 256, edits=edits, tokens=10 * 524288, world=8)
-        for edits in ((), (("mfu", "bf16_mfu"),), (("/21400", ""),))
+        for edits in ((), ("mfu", "bf16_mfu"), ("/21400", ""))
     ),
     Log("litgpt", (1, 10), 4.32549, 4),
-    Log("litgpt", (1, 10), 4.32549, 8, edits=((r"{'devices'", "'num_nodes': 2}\n{'devices'"),)),
+    Log("litgpt", (1, 10), 4.32549, 8, edits=(r"{'devices'", "'num_nodes': 2}\n{'devices'")),
     Log("olmo", (1, 3), 78.634, 512, OLMOS, tokens=2 * 1048576),
     Log("olmo-rich", (1, 10), 321, 512, OLMOS, tokens=9 * 4194304),
     Log("nanotron", (281, 291), 115, 2, tokens=20 * 256),
@@ -86,18 +76,24 @@ MEASURED = [
     Log("modded-nanogpt", (20, 120), 10, 64, (("global_batch", 64),)),
     *(
         Log("modded-nanogpt-validations", (125, 1000), 87.5, 64, (("global_batch", 64),), edits)
-        for edits in ((), ((r"(val_loss:4\.8) ", r"\1 val_avg_loss:4.8 val_ema_loss:4.9 "),))
+        for edits in ((), (r"(val_loss:4\.8) ", r"\1 val_avg_loss:4.8 val_ema_loss:4.9 "))
     ),
     Log("parameter-golf", (500, 2500), 197.504, 384, world=8),
-    Log("ngc-pytorch-transformerxl", (20, 120), 50, 32, tokens=100 * 6144),
+    Log(XL, (20, 120), 50, 32, tokens=100 * 6144),
     # Every fiftieth step tells the time; the batch is divided by the accumulation only later.
-    Log("ngc-pytorch-squad", (51, 151), 60, 128),
-    Log("ngc-pytorch-squad", (51, 151), 60, 128, edits=((TORCHRUN[0], TORCHRUN[1]),)),
-    Log("ngc-pytorch-squad", (51, 151), 60, 128, edits=(("steps=1", "steps=4"),)),
-    Log("ngc-pytorch-squad", (51, 151), 60, 256, edits=((" --nproc", " --nnodes=2 --nproc"),)),
+    Log(SQUAD, (51, 151), 60, 128),
+    Log(
+        "ngc-pytorch-squad",
+        (51, 151),
+        60,
+        128,
+        edits=("python -m torch.distributed.launch", "torchrun"),
+    ),
+    Log(SQUAD, (51, 151), 60, 128, edits=("steps=1", "steps=4")),
+    Log(SQUAD, (51, 151), 60, 256, edits=(" --nproc", " --nnodes=2 --nproc")),
     Log("ngc-mxnet-resnet50", (20, 120), 15, 3264),
     # Older versions print the end of a range alone.
-    Log("ngc-mxnet-resnet50", (20, 120), 15, 3264, edits=((r"\[\d+-(\d+)\]", r"[\1]"),)),
+    Log("ngc-mxnet-resnet50", (20, 120), 15, 3264, edits=(r"\[\d+-(\d+)\]", r"[\1]")),
     Log("ngc-mxnet-resnet50-intel", (50, 350), 360, 4096),
 ]
 
@@ -115,7 +111,6 @@ def test_a_public_log_gives_what_its_lines_print(log):
         assert (counted.reason, counted.samples) == ("", log.tokens)
 
 
-XL, SQUAD = "ngc-pytorch-transformerxl", "ngc-pytorch-squad"
 UNKNOWN = "the global batch is not known"
 SPEEDS = "the printed speeds mean "
 
@@ -123,86 +118,39 @@ SPEEDS = "the printed speeds mean "
 @pytest.mark.parametrize(
     ("log", "ends", "edits", "reason"),
     [
-        ("nanogpt", (1631, 1641), ((".*block_size.*", ""),), UNKNOWN),
+        ("nanogpt", (1631, 1641), (".*block_size.*", ""), UNKNOWN),
         # A line that overrides the configuration is lost: the tokens are not those of what is left.
-        *(
-            ("nanogpt", (1631, 1641), ((f"Overriding: {setting} = .*\n", ""),), UNKNOWN)
-            for setting in ("block_size", "batch_size")
-        ),
+        ("nanogpt", (1631, 1641), ("Overriding: block_size = .*\n", ""), UNKNOWN),
+        ("nanogpt", (1631, 1641), ("Overriding: batch_size = .*\n", ""), UNKNOWN),
         ("build-nanogpt", (0, 3), (), UNKNOWN),
-        (
-            "build-nanogpt",
-            (0, 2),
-            ((r"(step    2)", r"HellaSwag accuracy: 1/4\n\1"),),
-            "evaluations lie",
-        ),
-        (
-            "modded-nanogpt-golf",
-            (9650, 9800),
-            (("seed:", "seq_len_schedule:1024,2048\nseed:"),),
-            UNKNOWN,
-        ),
+        ("build-nanogpt", (0, 2), ("(step    2)", r"HellaSwag accuracy: 1\n\1"), "evaluations lie"),
+        ("modded-nanogpt-golf", (9650, 9800), ("seed:", "seq_len_schedule:1,2\nseed:"), UNKNOWN),
         ("paddledetection", (20, 120), (), UNKNOWN),
-        (
-            "gluoncv-stamped",
-            (50, 150),
-            ((r".* - INFO: ", ""),),
-            "the log prints neither time stamps",
-        ),
+        ("gluoncv-stamped", (50, 150), (".* - INFO: ", ""), "the log prints neither time stamps"),
         ("nanogpt-seldom", (2920, 2970), (), SINGLE),
         # What a program prints of its tokens must be those of its batch.
-        ("llm-c", (1, 9), (("524288", "1048576"), ("=8", "=16")), SPEEDS + "512 "),
-        (
-            "ngc-pytorch-transformerxl",
-            (20, 120),
-            (("12288", "24576"),),
-            SPEEDS + "64 samples a step",
-        ),
-        (
-            "ngc-pytorch-transformerxl",
-            (20, 120),
-            ((r".* step       80 .*\n", ""),),
-            "the time from",
-        ),
+        ("llm-c", (1, 9), ("524288", "1048576", "=8", "=16"), SPEEDS + "512 "),
+        (XL, (20, 120), ("12288", "24576"), SPEEDS + "64 samples a step"),
+        (XL, (20, 120), (r".* step       80 .*\n", ""), "the time from"),
         ("litgpt-pretraining", (3050700, 3050900), (), "its times leave out the loading of data"),
         ("olmo", (1, 3), (), UNKNOWN),
-        ("olmo", (1, 3), ((".*1,048,576\n", ""),), "the tokens of step 1 do not follow its line"),
+        ("olmo", (1, 3), (".*1,048,576\n", ""), "the tokens of step 1 do not follow its line"),
         ("composer-in-minutes", (5, 105), (), SPEEDS),
-        ("composer", (5, 105), ((".*throughput/samples_per_sec.*", ""),), "it prints no speed"),
+        ("composer", (5, 105), (".*throughput/samples_per_sec.*", ""), "it prints no speed"),
         # Lines of two batches make no record.
-        (
-            "composer",
-            (5, 105),
-            ((r"(?s)\t Train time/train: 0\.5249.*?time/batch: 104\n", ""),),
-            "no known format",
-        ),
-        (
-            "tf-cnn-benchmarks",
-            (20, 120),
-            ((r"\d(?=\n)", ""),),
-            "the log prints neither time stamps",
-        ),
-        (
-            "tf-cnn-benchmarks",
-            (20, 120),
-            (("training", "forward only"),),
-            "the log says that its run trains nothing: it runs forward only",
-        ),
-        ("modded-nanogpt", (20, 120), (("^", "batch_size : int = 8 # sequences\n"),), UNKNOWN),
-        (
-            "ngc-pytorch-squad",
-            (51, 151),
-            (("/174", "/151"),),
-            "too short: it ends at iteration 101",
-        ),
-        (SQUAD, (51, 151), ((".*launch.*\n", ""),), UNKNOWN),
+        ("composer", (5, 105), (r"(?s)\t Train time/train: 0\.52.*?/batch: 104\n", ""), NO_FORMAT),
+        ("tf-cnn-benchmarks", (20, 120), (r"\d(?=\n)", ""), "the log prints neither time stamps"),
+        ("tf-cnn-benchmarks", (20, 120), ("training", "forward only"), "the log says that its run"),
+        ("modded-nanogpt", (20, 120), ("^", "batch_size : int = 8 # sequences\n"), UNKNOWN),
+        (SQUAD, (51, 151), ("/174", "/151"), "too short: it ends at iteration 101"),
+        (SQUAD, (51, 151), (".*launch.*\n", ""), UNKNOWN),
     ],
 )
 def test_a_public_log_that_cannot_be_measured_says_why(log, ends, edits, reason):
     assert measure_one(read(log, edits), ends=ends).reason.startswith(reason)
 
 
-HEADLESS = (("B=32.*\n", ""),)
+HEADLESS = ("B=32.*\n", "")
 
 
 @pytest.mark.parametrize(
@@ -210,21 +158,13 @@ HEADLESS = (("B=32.*\n", ""),)
     [
         ((), {"global_batch": 32}, "global batch is 512 by the log, 32 by the command line"),
         (
-            (("B=32 ", "B=16 "),),
+            ("B=32 ", "B=16 "),
             {},
             "the lines count 5.24e+07 tokens in the window, and a global batch of 256 by the log "
             "with 1024 tokens a sample by the log makes 2.62e+07",
         ),
-        (
-            HEADLESS,
-            {"global_batch": 512},
-            "with a global batch of 512 by the command line, a sample has",
-        ),
-        (
-            HEADLESS,
-            {"global_batch": 32},
-            "with a global batch of 32 by the command line, a sample has 1637",
-        ),
+        (HEADLESS, {"global_batch": 512}, "batch of 512 by the command line, a sample has"),
+        (HEADLESS, {"global_batch": 32}, "batch of 32 by the command line, a sample has 1637"),
     ],
 )
 def test_tokens_that_lines_count_are_held_against_the_batch(edits, facts, said):
@@ -244,10 +184,10 @@ def test_a_batch_from_which_the_length_of_a_sample_follows_is_said():
     )
 
 
-def program(*settings: str, after: str) -> tuple[tuple[str, str], ...]:
+def program(*settings: str, after: str) -> tuple[str, str]:
     """An edit that puts a program's text before a log of modded-nanogpt."""
     given = "".join(f"    {setting} # as in a sweep\n" for setting in settings)
-    return (("^", rf"class Hyperparameters:\n{given}args = Hyperparameters()\n{after}\n"),)
+    return "^", rf"class Hyperparameters:\n{given}args = Hyperparameters()\n{after}\n"
 
 
 SUMS = "train_accumulation_steps = args.batch_size // n\n"
@@ -277,7 +217,7 @@ PACKED = program(
             None,
         ),
         (program("train_seq_len = 48*1024", after=WORLD), 8, 393216, 8),
-        ((("^", SWEEP),), 512, 524288, 8),
+        (("^", SWEEP), 512, 524288, 8),
         (PACKED, None, 393216, None),
     ],
 )
@@ -320,7 +260,7 @@ def test_a_program_whose_batch_something_else_may_set_gives_none(edits):
 )
 def test_a_batch_that_changes_with_the_step_is_refused_whatever_a_person_gives(schedule):
     """Otherwise the last stage would be measured with the batch of the first."""
-    log = read("modded-nanogpt", (("^", "distributed_data_generator\n" + schedule),))
+    log = read("modded-nanogpt", ("^", "distributed_data_generator\n" + schedule))
     found = measure_one(log, ends=(20, 120), facts=(("global_batch", 192),))
     assert found.reason == "number of tokens in a step is 131072 by the log, 262144 by the log"
 

@@ -10,8 +10,7 @@ from tests.unit.logs.asking import measure_written
 from tests.unit.logs.written import STEP, STYLES, WORLD
 
 RANDOM = np.random.default_rng(1)
-SECONDS = STEP * RANDOM.uniform(0.8, 1.2, 700)
-"""How long each iteration takes."""
+SECONDS = STEP * RANDOM.uniform(0.8, 1.2, 700)  # how long each iteration takes
 ENDS = np.cumsum(SECONDS).tolist()
 SPEEDS = (32 / SECONDS).tolist()
 USUAL = range(20, 120)

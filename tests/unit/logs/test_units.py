@@ -149,8 +149,7 @@ def test_the_command_takes_a_unit_that_some_workload_counts(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
-    [("torchtitan", []), ("mlperf-samples", [event("max_sequence_length", 8192)])],
+    ("name", "said"), [("torchtitan", []), ("mlperf-samples", [event("max_sequence_length", 8192)])]
 )
 def test_tokens_follow_from_packed_samples_whose_length_the_log_says(name, said):
     lines = said + written(name)

@@ -17,10 +17,8 @@ from types import CodeType
 TEMPLATES = Path(__file__).resolve().parents[2] / "data" / "logs" / "written"
 START = datetime(2020, 9, 15, 14, 29, 13, tzinfo=UTC)
 STEP = 0.25
-SLOW_STEP = 4.0
-"""Seconds an iteration takes, and where times are printed in whole seconds."""
-OF_HOURS = 0.36
-"""The smallest step, in seconds, of hours with four digits."""
+SLOW_STEP = 4.0  # seconds an iteration takes, and where times are printed in whole seconds
+OF_HOURS = 0.36  # the smallest step, in seconds, of hours with four digits
 NODES, DEVICES, BATCH = 2, 2, 8
 WORLD = NODES * DEVICES
 GLOBAL_BATCH = WORLD * BATCH
@@ -63,25 +61,17 @@ _FIELD = re.compile(r"<([a-z][^>]*|\d+ [^>]*)>")
 
 @dataclass(frozen=True)
 class Style:
-    """How one format writes, about two nodes of two devices with a batch of 8 each.
+    """How one format writes, about two nodes of two devices with a batch of 8 each."""
 
-    Attributes:
-        name: of the format, and of its template.
-        every: iterations between two lines.
-        first: the first iteration that is printed.
-        step: seconds an iteration takes.
-        facts: what the log does not say, for the command line.
-        says_batch: whether a log that can be read says its global batch.
-        unit: the seconds of which a written time is a multiple; None: any time is written.
-    """
-
-    name: str
-    every: int = 1
-    first: int = 1
+    name: str  # of the format, and of its template
+    every: int = 1  # iterations between two lines
+    first: int = 1  # the first iteration that is printed
+    # what the log does not say, for the command line
     facts: tuple[tuple[str, int], ...] = BATCH_AND_TOPOLOGY
     has_time: bool = True
-    step: float = STEP
-    says_batch: bool = False
+    step: float = STEP  # seconds an iteration takes
+    says_batch: bool = False  # whether a log that can be read says its global batch
+    # the seconds of which a written time is a multiple; None: any time is written
     unit: float | None = None
 
     @cached_property
@@ -199,8 +189,7 @@ _STYLES = (
 )
 STYLES = {style.name: style for style in _STYLES}
 STYLES["fleetx-bert"] = STYLES["paddle1-bert"]
-SAME_LINES = ("fleetx-bert", "paddle1-bert")
-"""Formats that only the user can tell apart."""
+SAME_LINES = ("fleetx-bert", "paddle1-bert")  # formats that only the user can tell apart
 TIMED = sorted(name for name, style in STYLES.items() if style.has_time)
 """Formats whose lines tell times."""
 

@@ -12,14 +12,17 @@ from reperf.measuring.suite_rows import measure_suite
 
 from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import step_log
-from tests.unit.measuring.test_suite_rows import LIKE_OURS, RESNET50, SUITE, faster, rows_of
+from tests.unit.logs.written import uneven
+from tests.unit.measuring.test_suite_rows import LIKE_OURS, RESNET50, SUITE, rows_of
 
 SAME_WINDOW = "the same lines or times in the window"
 SECOND = RUN.model_copy(update={"repeat": 2, "seed": 2})
 
 
-def log_in(folder: Path, text: str = RESNET50, name: str = "r50_b128_fp32_1.log") -> Path:
-    path = folder / "2n8g" / name
+def log_in(
+    folder: Path, text: str = RESNET50, name: str = "r50_b128_fp32_1.log", topology: str = "2n8g"
+) -> Path:
+    path = folder / topology / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
     return path
@@ -58,14 +61,8 @@ def zipped(log: Path, _other: Path) -> None:
         (zipped, "the same file"),
         (written(lambda text: f"{text}\n"), SAME_WINDOW),
         (written(lambda text: f"hello\n{text}"), SAME_WINDOW),
-        (
-            written(lambda text: re.sub("(?m)^", "[1,0]<stdout>:", text)),
-            SAME_WINDOW,
-        ),
-        (
-            written(lambda text: text.replace("loss: 1.050499", "loss: 1.05")),
-            SAME_WINDOW,
-        ),
+        (written(lambda text: re.sub("(?m)^", "[1,0]<stdout>:", text)), SAME_WINDOW),
+        (written(lambda text: text.replace("loss: 1.050499", "loss: 1.05")), SAME_WINDOW),
     ],
 )
 def test_a_log_that_lies_there_twice_counts_once(tmp_path, again, why):
@@ -77,6 +74,59 @@ def test_a_log_that_lies_there_twice_counts_once(tmp_path, again, why):
     assert [row["repeat"] for row in rows] == [1, 2]
 
 
+LATER = 86_400_000  # milliseconds: a day
+
+
+@pytest.mark.parametrize(
+    ("name", "workload", "changed", "into"),
+    [
+        ("torchtitan", "bert-base", r"2020-09-15", "2020-09-16"),
+        ("oneflow-resnet50", "resnet50", r"loss: \S+", "loss: 1.0,"),
+        ("megatron", "bert-base", r"lm loss: \S+", "lm loss: 1.0"),
+        ("pytorch-resnet50", "resnet50", r"Loss \S+", "Loss 1.0"),
+        ("ngc-mxnet-resnet50", "resnet50", r"2020-09-15", "2020-09-16"),
+        ("mlperf", "resnet50", r"(?<=_ms\": )\d+", lambda one: str(int(one[0]) + LATER)),
+    ],
+)
+def test_a_copy_is_known_by_its_times_whatever_else_is_changed(
+    tmp_path, name, workload, changed, into
+):
+    text = "".join(f"{line}\n" for line in uneven(name))
+    copy = re.sub(changed, into, text)
+    assert copy != text
+    for repeat, log in enumerate((text, copy)):
+        log_in(tmp_path, log, f"x_b8_fp32_{repeat}.log", "2n2g")
+    count, [reason] = counted(rows_of(tmp_path, workload=workload))
+    assert count == 1
+    assert reason.endswith(f"/2n2g/x_b8_fp32_0.log: {SAME_WINDOW}")
+
+
+@pytest.mark.parametrize("step_time", ["{:.3f}", "{:.0f}.000"])
+def test_repeats_that_ran_at_the_same_time_all_count(tmp_path, step_time):
+    """Some of their lines have the same milliseconds, several in a row, or whole seconds."""
+    for repeat in range(3):
+        times = {n: 1.6e9 + 2 * n + max(0, n - 60) * repeat / 1e3 for n in range(20, 121, 5)}
+        lines = (
+            f"train: epoch 0, iter {n}, loss: {repeat:.4f}, top_1: 0.001, top_k: 0.005, "
+            f"samples/s: 1024.0 {step_time.format(at)}\n"
+            for n, at in times.items()
+        )
+        log_in(tmp_path, "".join(lines), f"x_b256_fp32_{repeat}.log", "1n8g")
+    assert counted(rows_of(tmp_path)) == (3, [])
+
+
+def test_runs_with_a_coarse_and_steady_clock_all_count(tmp_path):
+    """Two of them may well take the same times. The clock is of whole seconds."""
+    for repeat, began in enumerate((1_600_000_000, 1_600_099_999)):
+        lines = (
+            f"{n}\timages/sec: 512.0 +/- 0.4 (jitter = 0.7)\t7.{n}1 {began + 2 * n}\n"
+            for n in range(10, 201, 10)
+        )
+        head = "Batch size:  1024 global\n             256 per device\n"
+        log_in(tmp_path, head + "".join(lines), f"x_b256_fp32_{repeat}.log", "1n4g")
+    assert counted(rows_of(tmp_path)) == (2, [])
+
+
 def test_a_log_in_two_sources_counts_once(tmp_path):
     log_in(tmp_path / "a")
     log_in(tmp_path / "b")
@@ -84,12 +134,6 @@ def test_a_log_in_two_sources_counts_once(tmp_path):
     rows = rows_of(tmp_path / "a", {"path": str(tmp_path / "b"), "window": window})
     same = "counted already, as a/2n8g/r50_b128_fp32_1.log: the same file"
     assert counted(rows) == (1, [same])
-
-
-def test_repeats_that_differ_all_count(tmp_path):
-    for repeat in range(7):
-        log_in(tmp_path, faster(RESNET50, repeat / 1000), f"r50_b128_fp32_{repeat}.log")
-    assert counted(rows_of(tmp_path)) == (7, [])
 
 
 def test_a_log_refused_for_itself_is_no_first(tmp_path):

@@ -6,8 +6,7 @@ import pytest
 from reperf.measuring.node_effects import slow_nodes
 from reperf.tables import CELL
 
-WITHIN = 0.3
-"""Percent by which runs on one node scatter, and healthy nodes differ."""
+WITHIN = 0.3  # percent by which runs on one node scatter, and healthy nodes differ
 
 
 def simulated(
@@ -52,14 +51,7 @@ def test_times_count_the_other_way_round():
 
 
 @pytest.mark.parametrize(
-    "change",
-    [
-        {"num_nodes": 2},
-        {"status": "refused"},
-        {"hosts": ""},
-        {"hosts": "n0 n1"},
-    ],
-    ids=str,
+    "change", [{"num_nodes": 2}, {"status": "refused"}, {"hosts": ""}, {"hosts": "n0 n1"}], ids=str
 )
 def test_only_good_runs_on_one_node_count(change):
     assert slow_nodes(simulated(1, {"n3": 5.0}, **change)) == []

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from reperf.logs.checks import SENTENCES
 from reperf.logs.facts import Facts, Setting
 from reperf.measuring import results_table, statistics
-from reperf.measuring.fingerprint import Fingerprint
-from reperf.measuring.measure import Measurement
-from reperf.measuring.request import RunResult
+from reperf.measuring.found_logs import RunResult
+from reperf.measuring.measure import Fingerprint, Measurement
 from reperf.measuring.results_table import HEADER, csv_lines, table
 from reperf.text import from_field, printable
 

@@ -67,10 +67,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({}, ""),
         ({"host": HOST.model_copy(update={"hostname": "b"})}, "on several hosts: 2 hosts"),
         ({"load": QUIET.model_copy(update={"throttled": 0.5})}, "throttled 50.0 % of its time"),
-        (
-            {"load": QUIET.model_copy(update={"mhz": 1500.0})},
-            "clocks differ: 1500 to 3000 MHz",
-        ),
+        ({"load": QUIET.model_copy(update={"mhz": 1500.0})}, "clocks differ: 1500 to 3000 MHz"),
         ({"load": QUIET.model_copy(update={"during": 0.1, "stolen": 0.1})}, "machine busy"),
     ],
 )

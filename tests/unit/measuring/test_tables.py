@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from reperf.config import Cell, topology_shape
 from reperf.errors import ReperfError
 from reperf.logs.facts import Facts
+from reperf.measuring.found_logs import RunResult
 from reperf.measuring.measure import Measurement
-from reperf.measuring.request import RunResult
 from reperf.measuring.suite_rows import row_of
 from reperf.measuring.summary import summarise
 from reperf.systems import load_workloads
@@ -187,25 +187,6 @@ def test_records_say_where_a_cell_was_measured_and_what_it_took(tmp_path):
     assert cell.flop_utilisation == pytest.approx(48 * whole.flops.sample / 1e12)
     [cell] = summary(tmp_path, [rows[0], rows[1] | {"key": "1:cd x=2"}]).itertuples()
     assert cell.key == ""
-
-
-def test_a_cell_has_the_marks_that_its_runs_earn(tmp_path):
-    synthetic = {"input": "synthetic", "workload": "resnet50"}
-    fine = row(1, 100.0) | synthetic | {"hosts": "a", "mhz": 1980.0, "throttled": 0.0}
-    odd = {"hosts": "b", "mhz": 1410.0, "throttled": 0.2, "load_during": 0.3}
-    [cell] = summary(tmp_path, [fine, fine | {"repeat": 2} | odd]).itertuples()
-    assert cell.marks.split("; ") == [
-        "not usable: 30.0 % other work",
-        "throttled 20.0 % of its time",
-        "clocks differ: 1410 to 1980 MHz",
-        "on several hosts: 2 hosts",
-    ]
-    assert (cell.throttled, cell.mhz_min, cell.mhz_max) == (0.2, 1410.0, 1980.0)
-    losses = {"pytorch": 7.2, "jax": 7.2, "oneflow": 7.3}
-    rows = [fine | {"system": system, "start_loss": loss} for system, loss in losses.items()]
-    for asked, third in (({}, "starts elsewhere"), ({"input": "records"}, "")):
-        cells = summary(tmp_path, [one | asked for one in rows])
-        assert [*cells["marks"]] == ["", "", third]
 
 
 def test_cells_that_cannot_run_stand_in_the_table_and_count_what_the_suite_asks_for(tmp_path):

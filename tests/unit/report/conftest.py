@@ -2,7 +2,7 @@
 
 import pytest
 from reperf.config import Run, load_report
-from reperf.host import Environment, Gpu, Host
+from reperf.host import Environment
 from reperf.records.run_record import ComputedIn, LastHeard, Load, RunRecord
 from reperf.report import write_report
 
@@ -14,6 +14,7 @@ from tests.unit.report.benchmarks import (
     record_of,
     row_of,
 )
+from tests.unit.report.eight_systems import HOST
 
 HOSTILE = "<script>alert('x')</script> | **bold** & `code`"
 
@@ -54,7 +55,7 @@ WAITED = {"pytorch": 0.0375, "paddlepaddle": 0.25}
 OTHER_WORK = {"pytorch": 0.012, "paddlepaddle": 0.25}
 FLOAT32 = ComputedIn(compute="float32", weights="float32")
 FLOAT16 = ComputedIn(compute="float16", weights="float32", loss_scale=128)
-GPU = {"name": "Tesla V100-SXM2-16GB", "memory_bytes": 16 * 2**30}
+LINKS = "        GPU0    GPU1\nGPU0     X      NV1\nGPU1    NV1      X\n"
 
 
 @pytest.fixture(scope="session")
@@ -138,18 +139,7 @@ def _record(run: Run) -> RunRecord:
         ),
         git_commit="0123456789abcdef0123456789abcdef01234567",
         git_dirty=run.repeat == 7,
-        host=Host(
-            hostname=f"node{run.nodes}",
-            cpu="Intel(R) Xeon(R) Gold 5118 CPU @ 2.30GHz",
-            cores=48,
-            memory_bytes=384 * 2**30,
-            os="Ubuntu 16.04.4 LTS",
-            kernel="4.4.0-116-generic",
-            gpus=tuple(Gpu(uuid=f"GPU-{n}", **GPU) for n in range(8)),
-            driver="440.33.01",
-            cuda="10.2",
-            topology_matrix="        GPU0    GPU1\nGPU0     X      NV1\nGPU1    NV1      X\n",
-        ),
+        host=HOST.model_copy(update={"hostname": f"node{run.nodes}", "topology_matrix": LINKS}),
         exit_code=0 if status == "ok" else 1,
         last_heard=(LastHeard(rank=0, iteration=40, seconds=61.5),),
         peak_memory_bytes=(14 * 2**30,) * run.world_size,

@@ -237,26 +237,6 @@ def test_a_topology_with_one_cell_has_nobody_to_compare(big_benchmark):
     assert "fastest" not in suite.finding
 
 
-@pytest.mark.parametrize(
-    ("columns", "marked"),
-    [
-        ({"waited": 0.05}, ""),
-        ({"waited": 0.0501}, "bound"),
-        ({"load": 0.05}, ""),
-        ({"load": 0.0501}, "beside"),
-        ({"gpu_processes": 1}, "beside"),
-        ({"speedup_high": 1.25}, ""),
-        ({"speedup_high": 1.2501}, "scattered"),
-    ],
-    ids=str,
-)
-def test_a_cell_is_marked_beyond_the_limit_that_the_page_names(big_benchmark, columns, marked):
-    plain = {"waited": 0.0, "load": 0.0, "gpu_processes": 0, "speedup_low": 1, "speedup_high": 1}
-    cell = big_benchmark.with_cells(**plain | columns).context.suites[0].measured[0]
-    marks = {"bound": cell.bound_by_loader, "beside": cell.beside, "scattered": cell.scattered}
-    assert [mark for mark, holds in marks.items() if holds] == ([marked] if marked else [])
-
-
 def test_a_node_that_is_slow_is_named_with_the_medians_that_it_moved(big_benchmark):
     """Runs of a cell on four nodes in turn, one of which is 5 % slower."""
     runs = big_benchmark.measurements

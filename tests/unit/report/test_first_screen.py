@@ -6,7 +6,6 @@ from io import StringIO
 
 import pandas as pd
 import pytest
-from markupsafe import escape
 from reperf.number_format import in_four_digits
 from reperf.report.scale import Scale
 
@@ -129,14 +128,6 @@ def test_a_reader_chooses_device_counts_without_a_script(eight, html):
         assert f":root:has(#devices-{devices}:checked) .panel:not(.on-{devices})" in html
     assert 'id="devices-all" value="all" checked' in html
     assert eight.context.device_counts[16] == "16 GPUs on 2 nodes"
-
-
-def test_names_of_systems_are_text_on_the_first_screen(eight):
-    name = '<b>x</b>" onclick="y'
-    hostile = eight.summary.assign(variant=name), eight.measurements.assign(variant=name)
-    html = eight.but(summary=hostile[0], measurements=hostile[1]).pages[0]
-    assert str(escape(name)) in html
-    assert name not in html
 
 
 def test_no_band_leaves_its_plot(eight):

@@ -28,13 +28,11 @@ DIVISION = (
     *("quotient", "throughput", "unit", "method", "status"),
 )
 """The columns of check.csv."""
-_QUOTED = 600
-"""How many characters of a line are quoted. Those of our own logs are half as long."""
+_QUOTED = 600  # how many characters of a line are quoted. Those of our own logs are half as long.
 _NO_EXAMPLE = "  No number of this suite follows from two lines of a log alone."
 
 Row = Mapping[str, Any]
-_Line = tuple[int, Record]
-"""A record, and the number of its line, from 1."""
+_Line = tuple[int, Record]  # a record, and the number of its line, from 1
 
 
 def check_table(measurements: pd.DataFrame) -> str:
@@ -59,7 +57,6 @@ def worked_example(measurements: pd.DataFrame, place: Callable[[str], Path]) -> 
     and a window may lie around evaluations.
 
     Args:
-        measurements: of one suite.
         place: gives the file here that is called so in the archive.
     """
     measured = measurements[(measurements["status"] == "ok") & (measurements["method"] == "window")]

@@ -42,7 +42,6 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
     Args:
         report: of this suite alone.
         runs: its own, with known batch sizes.
-        path: the archive to write.
     """
     from reperf.archive.by_hand import check_table  # noqa: PLC0415 - a second of libraries
     from reperf.archive.descriptions import describe, pages  # noqa: PLC0415

@@ -19,7 +19,7 @@ from reperf.config import Report, load_report, runs_of
 from reperf.errors import ReperfError, faults_of
 from reperf.files import write_whole
 from reperf.layout import FIGURES, figures_of, tables_of
-from reperf.measuring.recheck import measured_tables
+from reperf.measuring.summary import measured_tables
 from reperf.member_names import CELLS, CHECK, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
 from reperf.records.run_record import RunRecord, records_of, with_found_batch
 from reperf.tables import read_measurements
@@ -31,8 +31,7 @@ Content = TypeVar("Content")
 class Rebuilt:
     """What was made again: the names of tables, figures and pages."""
 
-    same: list[str]
-    """The same bytes as in the archive."""
+    same: list[str]  # the same bytes as in the archive
     differ: list[str]
     """Figures and pages that came out otherwise, by another version of reperf or of a library."""
     made_with: list[str]
@@ -169,6 +168,5 @@ def _check_sources(report: Report, archive: ZipFile, path: Path) -> None:
         inside = source.path.as_posix()
         below = any(name == inside or name.startswith(f"{inside}/") for name in archive.namelist())
         if source.path.parent != SOURCES or not below:
-            raise ReperfError(
-                f"{path}: {CONFIG}: from: {inside} is no member; allowed: files below {SOURCES}/"
-            )
+            why = f"{path}: {CONFIG}: from: {inside} is no member; allowed: files below {SOURCES}/"
+            raise ReperfError(why)

@@ -38,8 +38,7 @@ class Prepared:
     archive_sha256: str
     locks: tuple[str, ...]
     """The archive's locks that differ from this checkout's; the folder has the archive's."""
-    code: tuple[str, ...]
-    """Likewise the trainers and descriptions."""
+    code: tuple[str, ...]  # likewise the trainers and descriptions
     with_its_code: bool
     """Whether the folder has the archive's; False: this checkout's."""
 
@@ -48,7 +47,6 @@ def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
     """Make a working folder for an archive's suite, or go on in one that was made for it.
 
     Args:
-        path: the archive.
         folder: is created; or has what an earlier call prepared from the same archive.
         its_code: whether to run the archive's trainers instead of this checkout's.
 
@@ -69,7 +67,8 @@ def prepare(path: Path, folder: Path, *, its_code: bool = False) -> Prepared:
             )
         _check_folder(folder, digest)
         names = [name for name in archive.namelist() if name.startswith((_LOCKS, _CODE))]
-        differing = [name for name in names if archive.read(name) != _ours(name)]
+        ours = {name: (ROOT / name).read_bytes() for name in names if (ROOT / name).is_file()}
+        differing = [name for name in names if archive.read(name) != ours.get(name)]
         if not (folder / CONFIGURATION).exists():
             for name in _COPIED:
                 _copy(ROOT / name, folder / name)
@@ -99,11 +98,6 @@ def _check_folder(folder: Path, digest: str) -> None:
     if begun != digest:
         what = f"reproduces archive {begun[:12]}, not {digest[:12]}" if begun else "exists already"
         raise ReperfError(f"{folder}: {what}; allowed: a new or empty folder")
-
-
-def _ours(name: str) -> bytes | None:
-    file = ROOT / name
-    return file.read_bytes() if file.is_file() else None
 
 
 def _copy(source: Path, target: Path) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 from reperf.errors import ReperfError
 from reperf.files import reading, write_whole
 
-_NAMESPACE = "reperf"
-"""What a signature is for: one that was made for anything else is refused."""
+_NAMESPACE = "reperf"  # what a signature is for: one that was made for anything else is refused
 
 
 def signature_of(path: Path) -> Path:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 from reperf.commands import count
 
 if TYPE_CHECKING:
+    from reperf.measuring.found_logs import RunResult
     from reperf.measuring.measure import Measurement
-    from reperf.measuring.request import RunResult
 
 WIDEST = "all"
 """The window that is as wide as the log allows."""
@@ -145,9 +145,8 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Print what each run gives: a table, or an object or a row per run as it is found."""
     from reperf.logs.formats import formats  # noqa: PLC0415
     from reperf.measuring.counts import all_counts  # noqa: PLC0415 - half a second of libraries
-    from reperf.measuring.found_logs import measure_paths  # noqa: PLC0415
+    from reperf.measuring.found_logs import MeasureRequest, measure_paths  # noqa: PLC0415
     from reperf.measuring.measure import Method  # noqa: PLC0415
-    from reperf.measuring.request import MeasureRequest  # noqa: PLC0415
     from reperf.measuring.results_table import csv_lines, table  # noqa: PLC0415
     from reperf.suggestions import did_you_mean  # noqa: PLC0415
     from reperf.terminal import width_here  # noqa: PLC0415

@@ -49,14 +49,7 @@ from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from reperf.config import topology_shape
 from reperf.drawing.labels import place_of, repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
-from reperf.drawing.panels import (
-    Row,
-    cell_of,
-    entries_of,
-    finding,
-    panels,
-    topology_in_words,
-)
+from reperf.drawing.panels import Row, cell_of, entries_of, finding, panels, topology_in_words
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES, PUBLISHED_KINDS
 from reperf.measuring.marks import NOT_USABLE
@@ -83,12 +76,7 @@ STEADY, DRIFT = 0.1, 0.05
 called steady."""
 COSTS = {
     "energy": ("joules_per_sample", 1, "J per sample", "not metered"),
-    "utilisation": (
-        "flop_utilisation",
-        100,
-        "% of what matrix products reach",
-        "unknown",
-    ),
+    "utilisation": ("flop_utilisation", 100, "% of what matrix products reach", "unknown"),
 }
 """Kind of figure -> column of summary.csv, factor, unit, what stands where it has no number."""
 
@@ -126,12 +114,9 @@ _STEP_TIME = re.compile(r"\b(\d+):(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?!\S)")
 class Steps(NamedTuple):
     """How long the iterations of a run took."""
 
-    iterations: tuple[int, ...]
-    """The last one of each printed stretch."""
-    ms: tuple[float, ...]
-    """Milliseconds an iteration, the mean of its stretch."""
-    window: tuple[int, int]
-    """Between which iterations the run was measured."""
+    iterations: tuple[int, ...]  # the last one of each printed stretch
+    ms: tuple[float, ...]  # milliseconds an iteration, the mean of its stretch
+    window: tuple[int, int]  # between which iterations the run was measured
 
     @property
     def measured(self) -> list[float]:
@@ -148,21 +133,17 @@ def draw_suite(measurements: Path | str, summary: Path | str, stem: Path | str) 
         measurements, summary: the suite's tables; nothing else decides the figures.
         stem: the path and the beginning of the files' names.
     """
-    cells = read_summary(summary)
-    if cells.empty:
-        for kind in FIGURE_KINDS:
-            save(draw_nothing(f"{kind.capitalize()}, suite {Path(stem).name}"), f"{stem}-{kind}")
-        return
+    cells, runs = read_summary(summary), read_measurements(measurements)
     for kind in FIGURE_KINDS:
-        save(draw_kind(kind, cells, read_measurements(measurements)), f"{stem}-{kind}")
+        nothing = f"{kind.capitalize()}, suite {Path(stem).name}"
+        drawn = draw_nothing(nothing) if cells.empty else draw_kind(kind, cells, runs)
+        save(drawn, f"{stem}-{kind}")
 
 
 def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None = None) -> Figure:
     """One figure of a suite, whose title says what it shows.
 
     Args:
-        kind: of FIGURE_KINDS.
-        cells: the suite's rows of summary.csv.
         measurements: its rows of measurements.csv. Without them there are no dots of repeats, and
             the title names the suite alone.
     """
@@ -181,8 +162,7 @@ def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None 
         found = title if measurements is None else finding(panels(entries))
         return draw_throughput(cells, found, subtitle, unit)
     if kind == "steps":
-        runs = steps_of(cells, measurements)
-        return draw_steps(cells.assign(steps=runs), subtitle)
+        return draw_steps(cells.assign(steps=steps_of(cells, measurements)), subtitle)
     if kind in COSTS:
         return draw_cost(kind, cells, subtitle)
     return draw_scaling(kind, cells, subtitle)
@@ -194,12 +174,7 @@ def several_steps(run: Row) -> bool:
 
 
 def steps_of(cells: pd.DataFrame, measurements: pd.DataFrame | None) -> list[list[Steps]]:
-    """The step times of the runs of each cell.
-
-    Args:
-        cells: rows of summary.csv.
-        measurements: rows of measurements.csv.
-    """
+    """The step times of the runs of each cell, by rows of measurements.csv and summary.csv."""
     runs = defaultdict(list)
     for run in () if measurements is None else measurements.itertuples():
         if several_steps(run):
@@ -242,15 +217,12 @@ def draw_suites_epochs(summary: Path | str, stem: Path | str) -> None:
 
     Args:
         summary: the suite's summary.csv; nothing else decides the figure but what is published.
-        stem: the path and the beginning of the files' names.
     """
     cells = read_summary(summary)
-    subtitle = f"Time of an epoch and memory, suite {Path(stem).name}"
-    if cells.empty:
-        save(draw_nothing(subtitle), f"{stem}-{EPOCHS}")
-        return
-    cells = cells.assign(series=_shortened(series_of(cells)))
-    drawn = draw_epochs(cells, title_of(cells), subtitle, epochs_beside(cells))
+    drawn = draw_nothing(subtitle := f"Time of an epoch and memory, suite {Path(stem).name}")
+    if not cells.empty:
+        named = cells.assign(series=_shortened(series_of(cells)))
+        drawn = draw_epochs(named, title_of(cells), subtitle, epochs_beside(cells))
     save(drawn, f"{stem}-{EPOCHS}")
 
 
@@ -284,9 +256,6 @@ def draw_scaling(column: str, cells: pd.DataFrame, subtitle: str) -> Figure:
     The others are grey. Both axes of a speedup double from tick to tick, so that the ideal beside
     it is a straight line. Cells without a value, or whose repeats scatter too much for one, are
     named in their plot.
-
-    Args:
-        column: speedup or efficiency.
     """
     found = _range_found(cells, column, column.capitalize(), SAID[column])
     cells = _drawable(cells)
@@ -328,11 +297,7 @@ def draw_scaling(column: str, cells: pd.DataFrame, subtitle: str) -> Figure:
 
 
 def draw_cost(kind: str, cells: pd.DataFrame, subtitle: str) -> Figure:
-    """Bars of what a sample costs, drawn as those of the throughput are.
-
-    Args:
-        kind: of COSTS; its column of summary.csv decides the bars.
-    """
+    """Bars of what a sample costs, by a kind of COSTS, drawn as those of the throughput are."""
     column, factor, unit, none = COSTS[kind]
     numbers = factor * cells[column]
     if numbers.isna().all():

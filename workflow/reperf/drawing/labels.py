@@ -7,8 +7,7 @@ import pandas as pd
 from reperf.number_format import sharing
 from reperf.systems import load_systems, load_workloads, read_shape
 
-MOST_HOSTS = 4
-"""How many hosts a figure names."""
+MOST_HOSTS = 4  # how many hosts a figure names
 
 
 def title_of(cells: pd.DataFrame) -> str:
@@ -43,20 +42,13 @@ def title_of(cells: pd.DataFrame) -> str:
 
 
 def repeats_of(cells: pd.DataFrame) -> str:
-    """How many repeats a cell's median is of, such as "n = 3"; empty if nothing was measured.
-
-    Args:
-        cells: the suite's rows of summary.csv.
-    """
+    """How many repeats the medians of cells are of: "n = 3"; empty if nothing was measured."""
     counts = sorted(set(cells.loc[cells["n"] > 0, "n"]))
     return f"n = {' to '.join(map(str, dict.fromkeys((counts[0], counts[-1]))))}" if counts else ""
 
 
 def place_of(cells: pd.DataFrame) -> str:
     """Where and when a suite was measured: models of devices, hosts, the first run's day.
-
-    Args:
-        cells: the suite's rows of summary.csv.
 
     Returns:
         What of them is known; "" if nothing is.
@@ -81,11 +73,7 @@ def unit_of(cells: pd.DataFrame) -> str:
 
 
 def series_of(cells: pd.DataFrame) -> pd.Series:
-    """Each cell's series: system, variant, parallelism, servers, batch size, source of logs.
-
-    Args:
-        cells: the suite's rows of summary.csv.
-    """
+    """Each cell's series: system, variant, parallelism, servers, batch size, source of logs."""
     sizes_differ = cells["batch_size_per_device"].nunique() > 1
     names = []
     for cell in cells.itertuples():

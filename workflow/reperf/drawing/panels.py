@@ -13,32 +13,22 @@ from typing import Any, Generic, Literal, TypeVar
 import pandas as pd
 
 from reperf.drawing.labels import series_of
-from reperf.measuring.marks import (
-    BUSY,
-    NOT_USABLE,
-    WAITED,
-    is_doubtful,
-    is_scattered,
-    marks_of,
-)
+from reperf.measuring.marks import BUSY, NOT_USABLE, WAITED, is_doubtful, is_scattered, marks_of
 from reperf.measuring.statistics import Ratio, compare, ratio, repeats_to_resolve
 from reperf.number_format import ABSENT, difference, in_four_digits, percent, sharing
 from reperf.tables import CELL
 from reperf.text import count
 
-Row = Any
-"""A row of a table, as pandas' itertuples gives it."""
+Row = Any  # a row of a table, as pandas' itertuples gives it
 
 
 @dataclass(frozen=True)
 class Entry:
     """A cell that is compared with others."""
 
-    row: Row
-    """Of summary.csv."""
+    row: Row  # of summary.csv
     series: str
-    throughputs: tuple[float, ...]
-    """Of the runs that gave one."""
+    throughputs: tuple[float, ...]  # of the runs that gave one
 
     @property
     def measured(self) -> bool:
@@ -107,8 +97,7 @@ class Rival(Generic[Compared]):
     """A measured cell, compared with the fastest one of its device count."""
 
     cell: Compared
-    ratio: Ratio
-    """To the fastest."""
+    ratio: Ratio  # to the fastest
     verdict: Verdict
     """fastest: all others are slower for sure. leads: the highest median, and no more is sure.
     alone: nothing else was measured."""
@@ -187,12 +176,7 @@ def cell_of(row: Row) -> tuple[str, ...]:
 
 
 def entries_of(cells: pd.DataFrame, measurements: pd.DataFrame | None = None) -> list[Entry]:
-    """The cells of a suite, with the throughputs of their runs as far as they are known.
-
-    Args:
-        cells: the suite's rows of summary.csv.
-        measurements: its rows of measurements.csv.
-    """
+    """The cells of a suite, with the throughputs of their runs as far as they are known."""
     runs: dict[tuple[str, ...], list[float]] = defaultdict(list)
     for run in () if measurements is None else measurements.itertuples():
         if pd.notna(run.throughput):
@@ -202,11 +186,7 @@ def entries_of(cells: pd.DataFrame, measurements: pd.DataFrame | None = None) ->
 
 
 def panels(cells: Iterable[Compared]) -> list[Panel[Compared]]:
-    """A panel for each device count that was tried, the fewest devices first.
-
-    Args:
-        cells: of one suite.
-    """
+    """A panel for each device count on which a suite was tried, the fewest devices first."""
     groups: dict[tuple[Any, ...], list[Compared]] = defaultdict(list)
     tried = [cell for cell in cells if cell.row.status != "unsupported"]
     for cell in tried:
@@ -272,16 +252,12 @@ def _panel(cells: list[Compared]) -> Panel[Compared]:
     return Panel(tuple(ranked), missing)
 
 
-def _wins(panel: Panel[Any]) -> str:
-    return f"{panel.first.cell.series} is fastest"
-
-
 def _outcome(panel: Panel[Any]) -> str:
     """What a panel with rivals says, without a place."""
     if panel.load:
         return "other work spoils the numbers"
     if panel.first.verdict == "fastest":
-        return _wins(panel)
+        return f"{panel.first.cell.series} is fastest"
     untested = any(one.verdict == "untested" for one in panel.ranked)
     return "no clear winner yet" if untested else "no clear winner"
 

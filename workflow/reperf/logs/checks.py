@@ -4,17 +4,11 @@ from typing import NamedTuple
 
 
 class Check(NamedTuple):
-    """What a log is checked for.
+    """What a log is checked for."""
 
-    Attributes:
-        code: by which `reperf measure` groups refusals, and docs/refusals.md lists them.
-        sentence: what is wrong with a log that fails the check.
-        refuses: whether such a log gives no number; else it gives one, with a warning.
-    """
-
-    code: str
-    sentence: str
-    refuses: bool = True
+    code: str  # by which `reperf measure` groups refusals, and docs/refusals.md lists them
+    sentence: str  # what is wrong with a log that fails the check
+    refuses: bool = True  # whether such a log gives no number; else it gives one, with a warning
 
 
 CHECKS = (

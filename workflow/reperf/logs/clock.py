@@ -11,20 +11,15 @@ _DECIMALS, _EXPONENT = re.compile(r"[.,](\d+)"), re.compile(r"[-+]?\d{1,2}")
 
 @dataclass(frozen=True)
 class Clock:
-    """How a time stamp is written, and read.
+    """How a time stamp is written, and read."""
 
-    Attributes:
-        pattern: regular expression of a stamp.
-        seconds: turns a stamp into seconds since some fixed time; ValueError if it is no time.
-        digits: decimals of a second to which differences are rounded; None: not rounded.
-        period: seconds after which the clock starts again; None if it never does.
-        title: what docs/log-formats.md calls such times.
-    """
-
-    pattern: str
+    pattern: str  # regular expression of a stamp
+    # turns a stamp into seconds since some fixed time; ValueError if it is no time
     seconds: Callable[[str], float]
+    # decimals of a second to which differences are rounded; None: not rounded
     digits: int | None = 6
-    period: float | None = None
+    period: float | None = None  # seconds after which the clock starts again; None if it never does
+    # what docs/log-formats.md calls such times
     title: str = field(default="time stamps", compare=False)
 
     def between(self, start: float, stop: float) -> float:
@@ -93,8 +88,7 @@ ELAPSED = Clock(
     r"(?:\d{1,6}:)?\d\d:\d\d", _of_bar, digits=None, title="elapsed time, in whole seconds"
 )
 """As a progress bar shows it."""
-MILLISECONDS = Clock("", float, digits=3)
-"""Of numbers, not of text."""
+MILLISECONDS = Clock("", float, digits=3)  # of numbers, not of text
 TRAINED = replace(MILLISECONDS, title="the time of training so far")
 """Of numbers that leave out what is no training."""
 MONOTONIC = Clock("", float, digits=None, title="a clock that cannot jump")

@@ -12,8 +12,7 @@ from typing import Any
 from reperf.logs.events import is_count
 from reperf.logs.facts import FACT_NAMES, Fact, Name, Setting
 
-DATA_PARALLEL = "data"
-"""What a run says whose devices share the training by samples alone."""
+DATA_PARALLEL = "data"  # what a run says whose devices share the training by samples alone
 _WORD = re.compile(r"[\w-]{1,40}", re.ASCII)
 _WORDS: tuple[Name, ...] = ("workload", "precision", "device", "recipe")
 _COUNTS: tuple[Name, ...] = (
@@ -36,11 +35,7 @@ _CALLED = {"paddlepaddle": "paddle"}
 
 
 def facts_of_flags(flags: Mapping[str, Any]) -> Iterator[Fact]:
-    """The facts in the flags of a trainer, as its log's `configuration` lists them.
-
-    Args:
-        flags: their values, which may be anything.
-    """
+    """The facts in the flags of a trainer, as its log's `configuration` lists them."""
     yield from facts_of_configuration(flags)
     for name, value in flags.items():
         if name not in _NO_SWITCHES:
@@ -48,11 +43,7 @@ def facts_of_flags(flags: Mapping[str, Any]) -> Iterator[Fact]:
 
 
 def facts_of_configuration(values: Mapping[str, Any]) -> Iterator[Fact]:
-    """The facts in a trainer's flags, or in the fields of a run that have the same names.
-
-    Args:
-        values: of the flags or fields, by name; they may be anything.
-    """
+    """The facts in a trainer's flags, or in the fields of a run that have the same names."""
     yield from ((name, values[name]) for name in _WORDS if isinstance(values.get(name), str))
     framework, dot, _ = str(values.get("backend")).partition(".")
     if dot:
@@ -65,8 +56,9 @@ def facts_of_configuration(values: Mapping[str, Any]) -> Iterator[Fact]:
     yield from _facts_of_parallel(values)
     if isinstance(values.get("input"), str):
         yield "input", values["input"] if values["input"] in ("folder", "synthetic") else "records"
-    if isinstance(values.get("data"), str) and (data_set := _data_set(PurePath(values["data"]))):
-        yield "data_set", data_set
+    folder = PurePath(str(values.get("data"))).parts
+    if folder[-3:-2] == ("data",):  # where reperf puts data sets
+        yield "data_set", folder[-2]
     if "together" in values:
         yield "together", _switched_to(values["together"])
     if values.get("together") is True:
@@ -93,11 +85,6 @@ def _switched_to(value: object) -> bool | str:
         return bool(value)
     word = str(value) if isinstance(value, int | str) else ""
     return word if _WORD.fullmatch(word) else "unknown"
-
-
-def _data_set(folder: PurePath) -> str | None:
-    """The name of a data set that lies where reperf puts it."""
-    return folder.parts[-2] if folder.parts[-3:-2] == ("data",) else None
 
 
 def facts_of_framework(version: str) -> Iterator[Fact]:

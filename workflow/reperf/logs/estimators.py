@@ -34,8 +34,6 @@ def between_lines(
 
     Args:
         first: number of the first line, from 1.
-        last: number of the last line.
-        clock: of the time stamps.
         behind: lines up to this iteration are not counted.
         of_all_ranks: every rank prints a line per iteration, and line numbers are per rank.
     """
@@ -59,27 +57,20 @@ def _by_time(start: Record, stop: Record, steps: int, facts: Facts, clock: Clock
         raise Refused("method", "the lines carry no time stamps, which the published method needs")
     seconds = clock.between(start.time, stop.time)
     if seconds <= 0:
-        raise Refused(
-            "clock",
-            f"time steps back between the iterations {start.iteration} and {stop.iteration}",
-        )
+        why = f"time steps back between the iterations {start.iteration} and {stop.iteration}"
+        raise Refused("clock", why)
     speed = round(float(batch) / (seconds / steps), 2)
     return Estimate(speed, start.iteration, stop.iteration, batch * steps, seconds)
 
 
-def mean_speed(
-    start: int,
-    stop: int,
-    speed: Callable[[Record, Facts], float],
-    *,
-    exactly: bool = False,
-) -> Published:
+Speed = Callable[[Record, Facts], float]  # that a line gives, in samples/s of all ranks
+
+
+def mean_speed(start: int, stop: int, speed: Speed, *, exactly: bool = False) -> Published:
     """The arithmetic mean of the speeds of lines.
 
     Args:
         start: how many lines to leave out at the beginning.
-        stop: number of the last line.
-        speed: the speed that a line gives, in samples/s of all ranks.
         exactly: the extractor accepts no further lines.
     """
 
@@ -94,9 +85,7 @@ def mean_speed(
     return estimate
 
 
-def mean_of_rank_medians(
-    start: int, stop: int, speed: Callable[[Record, Facts], float]
-) -> Published:
+def mean_of_rank_medians(start: int, stop: int, speed: Speed) -> Published:
     """Each rank prints a line per iteration: medians over ranks, then their arithmetic mean."""
 
     def estimate(records: Sequence[Record], facts: Facts) -> Estimate:
@@ -114,7 +103,7 @@ def mean_of_rank_medians(
     return estimate
 
 
-def printed_speed(digits: int | None = None) -> Callable[[Record, Facts], float]:
+def printed_speed(digits: int | None = None) -> Speed:
     """The speed that a line prints, rounded if the extractor rounds it."""
 
     def speed(record: Record, _facts: Facts) -> float:
@@ -144,7 +133,5 @@ def enough(lines: Sequence[Record], count: int, *, exactly: bool = False) -> Non
     """
     if len(lines) < count or (exactly and len(lines) > count):
         much = "exactly" if exactly else "at least"
-        raise Refused(
-            "method",
-            f"the published method needs {much} {count} lines, the log has {len(lines)}",
-        )
+        why = f"the published method needs {much} {count} lines, the log has {len(lines)}"
+        raise Refused("method", why)

@@ -25,11 +25,9 @@ EVENT_LINE = r":::MLLOG (?:(\{.*\})(?=\s)|.*)"
 EVENT = re.compile(EVENT_LINE.encode())
 
 MARK = b":::MLLOG "
-GOOD = "success"
-"""The status of a run that ended well."""
+GOOD = "success"  # the status of a run that ended well
 _DECODER = json.JSONDecoder()
-_REMEMBERED = 1 << 12
-"""Bytes of the longest object that is remembered."""
+_REMEMBERED = 1 << 12  # bytes of the longest object that is remembered
 _MLL = rb":::ML(?:L|Pv[\d.]{1,9} [\w.-]{1,40}) "
 """How such a line began in v0.6 and, with the benchmark's name, in v0.5: seconds follow."""
 _BATCH = re.compile(
@@ -145,10 +143,8 @@ class RunEvent(NamedTuple):
     """What a line says of how a run begins or stops."""
 
     begins: bool
-    seconds: float | None
-    """When the line was written, on the log's clock; None if it does not say."""
-    status: str
-    """How the run stopped; empty if the line does not say."""
+    seconds: float | None  # when the line was written, on the log's clock; None if it does not say
+    status: str  # how the run stopped; empty if the line does not say
 
 
 def run_events(text: bytes) -> list[RunEvent]:
@@ -194,9 +190,7 @@ def facts_in(text: bytes) -> Iterator[Fact]:
         if (batch := int(match[1])) > 0:
             yield "global_batch", batch
     found = _SUBMISSION.finditer(text) if b"submission_" in text else ()
-    said = [
-        (match["key"] or match["old"], match["value"].decode(errors="replace")) for match in found
-    ]
+    said = [(line["key"] or line["old"], line["value"].decode(errors="replace")) for line in found]
     yield from (("platform", value) for key, value in said if key == b"platform")
     if (b"division", "open") not in said:  # there, the model may be another than the benchmark's
         names = (value for key, value in said if key == b"benchmark")
@@ -214,12 +208,9 @@ class Evaluated(NamedTuple):
 class Phase(NamedTuple):
     """What a program is doing where a text ends, by its events so far."""
 
-    evaluates: bool = False
-    """An evaluation is open."""
-    trains: bool = False
-    """If so: the next epoch or block has begun meanwhile."""
-    between_epochs: bool = False
-    """An epoch or a block has ended, and the next has not begun."""
+    evaluates: bool = False  # an evaluation is open
+    trains: bool = False  # if so: the next epoch or block has begun meanwhile
+    between_epochs: bool = False  # an epoch or a block has ended, and the next has not begun
 
 
 def evaluated_in(
@@ -233,8 +224,6 @@ def evaluated_in(
     no time of its own any more.
 
     Args:
-        text: what stands between the records.
-        phase: what the program is doing where the text begins.
         bounds: the times of the records, in seconds on the clock of MLLOG lines, if they have it.
 
     Returns:

@@ -73,17 +73,14 @@ LARGEST = {"nodes": 10**6, "devices_per_node": 10**4}
 """Larger values can only be wrong, as can any other fact above LARGEST_FACT."""
 LARGEST_FACT = 10**15
 
-AMP_IN_BF16 = "amp in bf16"
-"""The precision of a log that was asked for amp, and computed in bf16."""
+AMP_IN_BF16 = "amp in bf16"  # the precision of a log that was asked for amp, and computed in bf16
 _ALSO = {"amp": {"fp16"}, AMP_IN_BF16: {"amp", "bf16"}}
 """Other words for a precision, which another source may use."""
 
-LOG = "the log"
-"""The first source of facts."""
+LOG = "the log"  # the first source of facts
 
 Name = FactName | Setting
-Value = Any
-"""Of a fact: a number, a text, a pair, or whether a switch is on, as its name has it."""
+Value = Any  # of a fact: a number, a text, a pair, or whether a switch is on, as its name has it
 Fact = tuple[Name, Value]
 
 
@@ -221,9 +218,8 @@ class Facts:
     def _put(self, name: Name, new: Known) -> None:
         largest = LARGEST.get(name, LARGEST_FACT)
         if isinstance(new.value, int | float) and not new.value <= largest:
-            raise Refused(
-                "impossible", f"the {called(name)} by {new.teller} is above {largest:.0e}"
-            )
+            why = f"the {called(name)} by {new.teller} is above {largest:.0e}"
+            raise Refused("impossible", why)
         if name in self._disputed:
             self._decide(name, new)
             return

@@ -18,28 +18,20 @@ from reperf.suggestions import did_you_mean
 class Record(NamedTuple):
     """One printed iteration of one rank, or a range of iterations."""
 
-    iteration: int
-    """As the log prints it; of a range, its last."""
+    iteration: int  # as the log prints it; of a range, its last
     rank: tuple[int, ...] = ()
     """From the launchers' labels on the line, outermost first; () where lines carry none."""
-    epoch: int = 0
-    """The epoch within which iterations are counted."""
-    time: float | None = None
-    """When the iteration was printed, in seconds on the log's clock."""
+    epoch: int = 0  # the epoch within which iterations are counted
+    time: float | None = None  # when the iteration was printed, in seconds on the log's clock
     duration: float | None = None
     """Seconds that the record's iterations took, if the log prints that."""
-    span: int = 1
-    """The number of iterations that the duration covers; 0 if nothing says how many."""
-    tick: float = 0.0
-    """The step, in seconds, in which the log prints its time or duration."""
-    rate: float | None = None
-    """The printed speed, in the format's own terms."""
-    text: bytes = b""
-    """The record as it stands in the log."""
+    span: int = 1  # the number of iterations that the duration covers; 0 if nothing says how many
+    tick: float = 0.0  # the step, in seconds, in which the log prints its time or duration
+    rate: float | None = None  # the printed speed, in the format's own terms
+    text: bytes = b""  # the record as it stands in the log
     evaluated: float = 0.0
     """Seconds of evaluation since the record before it; infinity if nothing says how many."""
-    evaluations: int = 0
-    """How many evaluations these are."""
+    evaluations: int = 0  # how many evaluations these are
     stamp: float | None = None
     """When the line was written by the log's second clock, in seconds, if it has one."""
     pace: float | None = None
@@ -48,8 +40,7 @@ class Record(NamedTuple):
     batch: int | None = None
     """How many batches were trained, by the line's epoch and its batch of it: another count of the
     iterations, but for where it begins."""
-    fault: str = ""
-    """Why the line cannot be of one run of the format's program; empty if it may be."""
+    fault: str = ""  # why the line cannot be of one run of the format's program; empty if it may be
     facts: tuple[Fact, ...] = ()
     """What the line says about its run, such as its batch; all lines of a window must agree."""
     counts: tuple[tuple[str, float], ...] = ()
@@ -60,13 +51,11 @@ class Estimate(NamedTuple):
     """What a published extractor makes of a log."""
 
     throughput: float
-    first: int
-    """The iteration after which measuring begins, as the log numbers it."""
+    first: int  # the iteration after which measuring begins, as the log numbers it
     last: int
     samples: int | None = None
     seconds: float | None = None
-    unit: str | None = None
-    """The unit of the throughput, if it is not the format's."""
+    unit: str | None = None  # the unit of the throughput, if it is not the format's
 
 
 Read = Callable[[re.Match[bytes], tuple[int, ...]], Record | None]
@@ -76,13 +65,7 @@ Published = Callable[[Sequence[Record], Facts], Estimate]
 """A published extractor's method; its docstring says what it does."""
 
 
-Finder = Callable[[bytes], Iterable[Fact]]
-"""Finds facts in a text."""
-
-
-def no_facts(_text: bytes) -> Iterable[Fact]:
-    """The log says nothing about its run."""
-    return ()
+Finder = Callable[[bytes], Iterable[Fact]]  # finds facts in a text
 
 
 SKIPPED = "skipped steps"
@@ -111,13 +94,11 @@ class Prints(Flag):
     STEPS = auto()
     """An iteration is a step of the optimizer, which may be several batches whose gradients are summed.
     The log is refused unless it, or the user, says how many."""
-    BATCHES = auto()
-    """An iteration is a batch, also where gradients of several are accumulated."""
+    BATCHES = auto()  # an iteration is a batch, also where gradients of several are accumulated
     RUN_START = auto()
     """A run begins with MLLOG's `run_start`, or with its `configuration`: where these are, and nowhere
     else, another run begins."""
-    RUN_STOP = auto()
-    """The last line of a run that went well is MLLOG's `run_stop`."""
+    RUN_STOP = auto()  # the last line of a run that went well is MLLOG's `run_stop`
     IN_TWO_LINES = auto()
     """The step number and its time are on separate lines. Before a gap, a time may belong to a later
     step."""
@@ -134,8 +115,8 @@ class Format:
         name: as given to `reperf measure --format`.
         system: the system whose logs these are: a folder of workflow/systems/, or another id; left
             out, the name.
-        marker: bytes that are in every record, and seldom elsewhere. Only lines that hold them are
-            read.
+        marker: bytes that are in every record, and seldom elsewhere; left out, the longest text of
+            the pattern. Only lines that hold them are read.
         signs: hints, for a marker that logs of other formats hold, too: one of these is in a log of
             this format, in its first record or before.
         pattern: regular expression of one record within its line. PARTS and CLOCKS stand in braces,
@@ -162,8 +143,8 @@ class Format:
 
     name: str
     system: str = "{name}"
-    marker: bytes
     pattern: str
+    marker: bytes = b""
     signs: tuple[bytes, ...] = ()
     clock: Clock | None = None
     read: Read | None = None
@@ -171,7 +152,7 @@ class Format:
     rate_times: tuple[Name, ...] = ()
     evaluates: bytes | None = None
     step_is: tuple[Name, ...] = ("global_batch",)
-    facts: Finder = no_facts
+    facts: Finder = lambda _text: ()  # of a log that says nothing about its run
     untimed: str = "the log prints neither time stamps nor durations"
     precedence: int = 0
     counts_from: int = 1
@@ -188,7 +169,8 @@ class Format:
         """Check the names in the pattern.
 
         Raises:
-            ValueError: a part is not one of PARTS or CLOCKS, or a group is not one that is read.
+            ValueError: a part is not one of PARTS or CLOCKS, a group is not one that is read, or no
+                text is in all that the pattern matches, and there is no marker.
         """
         self.system = self.system.format(name=self.name)
         parts = _PART.findall(self.pattern)
@@ -207,6 +189,10 @@ class Format:
                         f"{self.name}: nothing reads a group named {group}"
                         f"{did_you_mean(group, GROUPS)}; allowed: {', '.join(GROUPS)}"
                     )
+        if not self.marker:
+            self.marker, *others = literals_in(_PART.sub(".", self.pattern))
+            if others or not self.marker:
+                raise ValueError(f"{self.name}: no text is in every record; allowed: a marker")
         self.milliseconds = "MILLISECONDS" in parts or "PACE_MS" in parts
         has_duration = "DURATION" in parts or "MILLISECONDS" in parts
         self.mean_durations = has_duration and self.clock is not None
@@ -256,8 +242,6 @@ def read_groups(
     """Make a record from the named groups of a match.
 
     Args:
-        match: of a line.
-        rank: from the labels of the line.
         covered: gives, for a match and its rank, how many iterations the line covers, and by what
             its duration is multiplied; None: the line says the first, and nothing is.
     """
@@ -342,11 +326,7 @@ class Spans:
 
 
 def durations_since(
-    *,
-    of_all: bool = False,
-    before: int = 0,
-    newest: int | None = None,
-    within_epochs: bool = False,
+    *, of_all: bool = False, before: int = 0, newest: int | None = None, within_epochs: bool = False
 ) -> Callable[[Format], Read]:
     """A maker of readers for one log, as `Format.remembering` wants it.
 

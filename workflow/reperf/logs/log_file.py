@@ -19,17 +19,12 @@ from reperf.logs.checks import Refused
 
 SMALLEST_CHUNK = 1 << 16
 LARGEST_CHUNK = 1 << 20
-LONGEST_LINE = 1 << 20
-"""Bytes: no log has longer lines; they are cut there."""
-BEGINNING = 1 << 22
-"""Bytes within which a log shows its format, and whether it has colours."""
-GROWTH = 200
-"""How many times its size a compressed log may unpack to; logs seldom reach 30."""
-FREE_GROWTH = 1 << 26
-"""Bytes that any compressed log may unpack to."""
+LONGEST_LINE = 1 << 20  # bytes: no log has longer lines; they are cut there
+BEGINNING = 1 << 22  # bytes within which a log shows its format, and whether it has colours
+GROWTH = 200  # how many times its size a compressed log may unpack to; logs seldom reach 30
+FREE_GROWTH = 1 << 26  # bytes that any compressed log may unpack to
 _LARGEST_PIPE = 1 << 36
-_IN_MEMORY = 1 << 22
-"""Bytes: what is longer is copied to the disk."""
+_IN_MEMORY = 1 << 22  # bytes: what is longer is copied to the disk
 _ESCAPE = b"\x1b"
 _COLOUR = re.compile(rb"\x1b(?:\[(?:[\d;]{0,30}m|0?K)|\(B)")
 """What a terminal shows as a colour, around a line or any part of it, or by which it clears the rest

@@ -27,52 +27,43 @@ MOST_RECORDS = 1 << 17
 """How many records of one run are kept: a window that needs more is measured nowhere."""
 MOST_TEXT = 1 << 26
 """Bytes of text between two records that are looked at, in all or half of them at either end."""
-MOST_LATER = 1 << 14
-"""How many records after the window are kept."""
+MOST_LATER = 1 << 14  # how many records after the window are kept
 
 
 @dataclass
 class LoggedRun:
-    """What a log holds of one training run.
+    """What a log holds of one training run."""
 
-    Attributes:
-        facts: what the text before the first record says, and what MLLOG lines after it say.
-        ends: the first and the last of the records after which the log says that the run ended;
-            None if the format does not say.
-        last: records after this iteration are not needed.
-        records: the needed records, in the log's order: of the measured rank, or of all ranks.
-        later: those of the measured rank and the first epoch after them, as many as are read, and
-            no more than MOST_LATER; without their text.
-        ended_elsewhere: whether another rank says that the run ended.
-        stopped_as: the status of a run that did not end well, by the log; else empty.
-        begun_again: the record before which the log says that another run begins; None: nowhere.
-        restarts: the iterations before which the program says again what it says before its first.
-        unlabelled: the first record without a launcher's label after one that has one, or None.
-        began: when the run began by MLPerf's `run_start`; several times, if several lines say so.
-        trained: when it ended well by MLPerf's `run_stop`, likewise.
-        newest: the last record of the measured rank.
-        overflow: whether there were more of the needed records than are kept: `last` is then
-            nearer than it was.
-        phase: what the program was doing when it printed the newest record.
-        meanwhile: whether it prints records while it evaluates: other devices do that, then, and
-            no evaluation keeps these from training.
-    """
-
+    # what the text before the first record says, and what MLLOG lines after it say
     facts: list[Fact]
+    # the first and the last of the records after which the log says that the run ended; None if the
+    # format does not say
     ends: list[Record] | None
-    last: float = inf
+    last: float = inf  # records after this iteration are not needed
+    # the needed records, in the log's order: of the measured rank, or of all ranks
     records: list[Record] = field(default_factory=list)
+    # those of the measured rank and the first epoch after them, as many as are read, and no more
+    # than MOST_LATER; without their text
     later: list[Record] = field(default_factory=list)
-    ended_elsewhere: bool = False
-    stopped_as: str = ""
+    ended_elsewhere: bool = False  # whether another rank says that the run ended
+    stopped_as: str = ""  # the status of a run that did not end well, by the log; else empty
+    # the record before which the log says that another run begins; None: nowhere
     begun_again: Record | None = None
+    # the iterations before which the program says again what it says before its first
     restarts: list[int] = field(default_factory=list)
+    # the first record without a launcher's label after one that has one, or None
     unlabelled: Record | None = None
+    # when the run began by MLPerf's `run_start`; several times, if several lines say so
     began: set[float] = field(default_factory=set)
+    # when it ended well by MLPerf's `run_stop`, likewise
     trained: set[float] = field(default_factory=set)
-    newest: Record | None = None
+    newest: Record | None = None  # the last record of the measured rank
+    # whether there were more of the needed records than are kept: `last` is then nearer than it was
     overflow: bool = False
+    # what the program was doing when it printed the newest record
     phase: Phase = field(default_factory=Phase)
+    # whether it prints records while it evaluates: other devices do that, then, and no evaluation
+    # keeps these from training
     meanwhile: bool = False
     _seen: set[int] = field(default_factory=set)  # hashes, for the text is not kept of all
 
@@ -97,13 +88,7 @@ class LoggedRun:
         return hash(record) in self._seen or not (lower or record.rank == self.newest.rank)
 
     def add(self, record: Record, evaluated: Evaluated, phase: Phase) -> None:
-        """Add a record of the measured rank, which is the lowest that prints.
-
-        Args:
-            record: one that the run does not ignore.
-            evaluated: the evaluations since the record before it.
-            phase: what the program was doing when it printed the record.
-        """
+        """Add a record that the run does not ignore, with the evaluations since the one before it."""
         needed = record.iteration <= self.last
         if self.newest is None or record.rank < self.newest.rank:
             if self.newest is not None and not record.rank:
@@ -188,15 +173,11 @@ class LoggedRun:
         )
 
     def is_followed_by(self, record: Record, text: bytes, log_format: Format) -> bool:
-        """Whether a record begins another run: the count starts again, but time goes on.
+        """Whether a record behind some text begins another run: it counts anew, but time goes on.
 
         Where the log says that the run ended, its clock may be another's; where it says that another
         starts, that one may begin at a higher count, too. So may one that says again what the program
         says at its start: it goes on from a checkpoint, and trains some steps again.
-
-        Args:
-            record: the record after the newest.
-            text: what stands between the two.
         """
         first, before = self.records[0], self.newest
         assert before

@@ -11,8 +11,7 @@ from reperf.logs.scan import find_records
 NO_FORMAT = "no known format: no line is one that a format prints for an iteration"
 _EMPTY = "the file is empty"
 _UTF_16 = "it is written in UTF-16: convert it to UTF-8 first"
-_LETTERS = 64
-"""How many bytes at its beginning show the encoding of a text."""
+_LETTERS = 64  # how many bytes at its beginning show the encoding of a text
 _NO_TEXT = {
     b"PK\x03\x04": "it is a zip archive: give it a name that ends in .zip",
     b"\xff\xfe": _UTF_16,
@@ -30,9 +29,6 @@ NOT_READ = ("unknown-format", "no-text")
 
 def recognise(log: LogFile) -> Format:
     """Find a log's format from its content.
-
-    Args:
-        log: read as far as its first record.
 
     Raises:
         Refused: it is no text, no format fits, or several do.
@@ -62,9 +58,14 @@ def recognise(log: LogFile) -> Format:
                 found.append(log_format)
         if found and (start > BEGINNING or any(not log_format.precedence for log_format in found)):
             break
-    if found:
-        return _preferred(found)
-    raise Refused("unknown-format", _NO_TRAINING if of_mlperf else NO_FORMAT)
+    if not found:
+        raise Refused("unknown-format", _NO_TRAINING if of_mlperf else NO_FORMAT)
+    least = min(log_format.precedence for log_format in found)
+    names = sorted(log_format.name for log_format in found if log_format.precedence == least)
+    if len(names) > 1:
+        why = f"the log fits {' and '.join(names)}: say which it is with --format"
+        raise Refused("several-formats", why)
+    return formats()[names[0]]
 
 
 def check_text(log: LogFile) -> None:
@@ -82,14 +83,3 @@ def check_text(log: LogFile) -> None:
     for odd in (0, 1):  # without the mark that says so
         if len(start) > _LETTERS and set(start[odd:_LETTERS:2]) == {0} != set(start[:_LETTERS]):
             raise Refused("no-text", _UTF_16)
-
-
-def _preferred(found: list[Format]) -> Format:
-    """The format that takes precedence."""
-    least = min(log_format.precedence for log_format in found)
-    names = sorted(log_format.name for log_format in found if log_format.precedence == least)
-    if len(names) > 1:
-        raise Refused(
-            "several-formats", f"the log fits {' and '.join(names)}: say which it is with --format"
-        )
-    return formats()[names[0]]

@@ -16,8 +16,7 @@ LAST_WORDS = 1 << 14
 """Bytes at the end of a chunk in which the measured rank's last record, and before it the end of the
 run, are looked for."""
 
-OF_RUN = b"run_st"
-"""What is in every line that says that a run starts or stops."""
+OF_RUN = b"run_st"  # what is in every line that says that a run starts or stops
 
 # What launchers put before a line: mpirun and horovodrun `[1,3]<stderr>:` (perhaps after a date),
 # srun `3: `, torchrun `[default3]:`, and `rank 3: ` or `[rank3]: `.
@@ -87,11 +86,8 @@ def _only_goes_on(
     window's end plus, for each record, the widest step so far.
 
     Args:
-        chunk: whole lines.
-        read: the format's reader for this log.
         last: the iteration after which records matter only as signs of another run.
         stride: the widest step so far.
-        before: the measured rank's record before the chunk.
     """
     nearest = max(0, len(chunk) - LAST_WORDS)
     at = chunk.rfind(log_format.marker, nearest)
@@ -127,7 +123,6 @@ def find_records(
 
     Args:
         text: whole lines.
-        read: the format's reader for this log.
         start: offset from which to look.
         lowest: labelled ranks above this one are skipped.
         descend: skip those above the lowest that is found, too.

@@ -23,8 +23,7 @@ GROUPS = (
 )
 """What a pattern may name: `samples` are those of all devices so far, `span` the iterations that a
 duration is of, `rate` the speed of all devices in samples/s. Other groups do not matter."""
-PATTERN = "pattern"
-"""The name of such a format."""
+PATTERN = "pattern"  # the name of such a format
 UNMATCHED = "no line matches the pattern, or none in which its groups hold numbers and times that can be read"
 _COUNTS = ("iteration", "samples", "span", "epoch", "rank")
 _TIMES = {"time", "duration", "duration_ms"}
@@ -62,7 +61,6 @@ def format_of(pattern: str) -> Format:
         )
     found = Format(
         name=PATTERN,
-        system=PATTERN,
         marker=texts[0],
         pattern="",
         clock=ANY_CLOCK if "time" in named else None,

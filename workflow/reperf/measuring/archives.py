@@ -18,6 +18,7 @@ from pathlib import Path, PurePath
 from typing import IO, Any
 
 from reperf.errors import ReperfError, faults_of
+from reperf.logs.checks import Refused
 from reperf.logs.log_file import FREE_GROWTH, GROWTH, copy_of
 from reperf.member_names import check_once, fault_of_name, shown
 
@@ -42,17 +43,11 @@ _ENCRYPTED = 0x1
 
 @dataclass(frozen=True)
 class ArchivedFile:
-    """A file in an archive.
+    """A file in an archive."""
 
-    Attributes:
-        name: its path in the archive.
-        size: bytes, by the archive.
-        stream: gives a stream of its bytes, which is read once.
-    """
-
-    name: str
-    size: int
-    stream: Callable[[], Any]
+    name: str  # its path in the archive
+    size: int  # bytes, by the archive
+    stream: Callable[[], Any]  # gives a stream of its bytes, which is read once
 
     def open(self) -> IO[bytes]:
         """A temporary copy of the file.
@@ -102,11 +97,7 @@ _Member = tuple[str, int, Callable[[], Any] | None]
 
 
 def _files(members: Iterator[_Member], most: int) -> list[ArchivedFile]:
-    """The files of an archive by its directory, if their names, number and sizes are sound.
-
-    Args:
-        most: bytes that the members may hold.
-    """
+    """The files of an archive by its directory, if their names, number and sizes are sound."""
     files, total = [], 0
     for count, (name, size, stream) in enumerate(members, 1):
         if count > MOST_MEMBERS:
@@ -116,18 +107,16 @@ def _files(members: Iterator[_Member], most: int) -> list[ArchivedFile]:
         if plain and (fault := fault_of_name(plain)):
             raise ReperfError(f"{shown(name)} {fault}")
         total += size
-        _check_size(total, most)
+        if total > most:
+            raise _too_large(most)
         if stream is not None:
             files.append(ArchivedFile(plain, size, stream))
     check_once(file.name for file in files)
     return files
 
 
-def _check_size(size: int, most: int) -> None:
-    if size > most:
-        raise ReperfError(
-            f"unpacks to more than {most} bytes; allowed: {GROWTH} times its own size"
-        )
+def _too_large(most: int) -> ReperfError:
+    return ReperfError(f"unpacks to more than {most} bytes; allowed: {GROWTH} times its own size")
 
 
 def _link(name: str) -> ReperfError:
@@ -148,26 +137,14 @@ def _zip_members(stream: IO[bytes], _most: int) -> Iterator[_Member]:
 def _tar_members(stream: IO[bytes], most: int) -> Iterator[_Member]:
     packed = stream.read(2) == b"\x1f\x8b"
     stream.seek(0)
-    unpacked: Any = gzip.GzipFile(fileobj=stream, mode="rb") if packed else stream
-    plain: Any = _Bounded(unpacked, most)
-    archive = tarfile.open(fileobj=plain, mode="r:")  # noqa: SIM115 - its files are read later
+    if packed:
+        try:
+            stream = copy_of(gzip.GzipFile(fileobj=stream, mode="rb"), most)
+        except Refused:
+            raise _too_large(most) from None
+        stream.seek(0)
+    archive = tarfile.open(fileobj=stream, mode="r:")  # noqa: SIM115 - its files are read later
     for info in archive:
         if info.issparse() or not (info.isreg() or info.isdir()):
             raise _link(info.name)
         yield info.name, info.size, partial(archive.extractfile, info) if info.isreg() else None
-
-
-class _Bounded:
-    """A stream for tarfile that is read no further than so many bytes."""
-
-    def __init__(self, stream: IO[bytes], most: int) -> None:
-        self._stream, self._most = stream, most
-        self.tell = stream.tell
-
-    def read(self, size: int) -> bytes:
-        _check_size(self.tell() + max(0, size), self._most)
-        return self._stream.read(size)
-
-    def seek(self, place: int, whence: int = 0) -> int:
-        _check_size(place, self._most)
-        return self._stream.seek(place, whence)

@@ -22,11 +22,9 @@ from reperf.logs.logged_runs import LoggedRun, training_runs
 from reperf.measuring import SUMMED
 from reperf.measuring.window_rule import Ends
 
-LEAST_OVERLAP = 0.9
-"""The part of the longest window in which all trainers were in theirs."""
+LEAST_OVERLAP = 0.9  # the part of the longest window in which all trainers were in theirs
 _NAMES_RANK = b'"rank":'
-_BEGINNING = 1 << 20
-"""Within how many bytes a rank that keeps its own time writes its first line."""
+_BEGINNING = 1 << 20  # within how many bytes a rank that keeps its own time writes its first line
 _IN_MEMORY = 1 << 24
 """How many bytes of a rank's lines are kept in memory, and not in a temporary file."""
 
@@ -43,14 +41,10 @@ def split_by_rank(log: LogFile, log_format: Format) -> dict[int, LogFile]:
     files: dict[int, IO[bytes]] = defaultdict(partial(SpooledTemporaryFile, max_size=_IN_MEMORY))
     for _, chunk in log.chunks():
         for line in chunk.splitlines(keepends=True):
-            files[_rank_of(line)].write(line)
+            start = line.find(MARK) if _NAMES_RANK in line else -1
+            rank = 0 if start < 0 else mllog.rank_of(event_of(line[start:].rstrip()))
+            files[rank].write(line)
     return {0: LogFile(files[0])} | {rank: LogFile(file) for rank, file in sorted(files.items())}
-
-
-def _rank_of(line: bytes) -> int:
-    if _NAMES_RANK not in line or (start := line.find(MARK)) < 0:
-        return 0
-    return mllog.rank_of(event_of(line[start:].rstrip()))
 
 
 def runs_of_ranks(
@@ -59,9 +53,8 @@ def runs_of_ranks(
     """What each rank has logged, in their order; refused if one has none, or has two runs."""
     if odd := sorted(set(range(world_size)) ^ logs.keys()):
         what = "a line" if odd[0] in logs else "no line"
-        raise Refused(
-            "trainers", f"there is {what} of rank {odd[0]}; the run has {world_size} ranks"
-        )
+        why = f"there is {what} of rank {odd[0]}; the run has {world_size} ranks"
+        raise Refused("trainers", why)
     runs = []
     for rank, log in logs.items():
         logged = list(training_runs(log, log_format, inf))

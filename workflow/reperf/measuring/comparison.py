@@ -16,9 +16,10 @@ of Pharmacokinetics and Biopharmaceutics 15 (1987), 657-680), at a level of 2.5 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log, log1p, pi
+from operator import itemgetter
 from statistics import NormalDist, variance
 from typing import Literal
 
@@ -50,13 +51,10 @@ Judgement = Literal[
     "never measured",
 ]
 
-MATCHED = (*CELL, *SETTING)
-"""The columns that cells have in common to be compared."""
+MATCHED = (*CELL, *SETTING)  # the columns that cells have in common to be compared
 _NAMED = ("suite", "system", "variant", "topology")
-_SEEN_IN = ("num_nodes", "devices_per_node")
-"""Columns that `topology` says, too."""
-MOST_REPEATS = 200
-"""Of a cell on either side; the exact distribution of more takes too long."""
+_SEEN_IN = ("num_nodes", "devices_per_node")  # columns that `topology` says, too
+MOST_REPEATS = 200  # of a cell on either side; the exact distribution of more takes too long
 _ALARM = 0.04
 """The greatest p, corrected for the number of cells, at which a change is reported.
 
@@ -69,63 +67,38 @@ _POWER = 0.8
 """The chance with which the number of repeats that a verdict names would give another one."""
 _TESTED = ("slower", "perhaps slower", "faster", "perhaps faster", "same", "cannot tell")
 
-Cell = tuple[str, ...]
-"""The values of MATCHED; an absent value is ""."""
+Cell = tuple[str, ...]  # the values of MATCHED; an absent value is ""
 Sides = tuple[Sequence[float], Sequence[float]]
 """The positive throughputs of a cell before and after; or after and before, in a test."""
-Pair = tuple[float | None, float | None]
-"""A number before and after."""
+Pair = tuple[float | None, float | None]  # a number before and after
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What is known about the change of a cell's throughput.
+    """What is known about the change of a cell's throughput."""
 
-    Attributes:
-        judgement: in a word or two.
-        ratio: after / before, with an exact interval of the cell alone; None: not tested.
-        changed: p of the test that there is no change, corrected for the number of cells.
-        beyond: likewise, that the change is not larger than the threshold.
-        repeats: how many on either side would probably tell, if a cell's change and spread are as
-            they seem; None: it is told, or no number up to MOST_REPEATS would.
-    """
-
-    judgement: Judgement
+    judgement: Judgement  # in a word or two
+    # after / before, with an exact interval of the cell alone; None: not tested
     ratio: Ratio | None = None
+    # p of the test that there is no change, corrected for the number of cells
     changed: float | None = None
-    beyond: float | None = None
+    beyond: float | None = None  # likewise, that the change is not larger than the threshold
+    # how many on either side would probably tell, if a cell's change and spread are as they seem;
+    # None: it is told, or no number up to MOST_REPEATS would
     repeats: int | None = None
 
 
 @dataclass(frozen=True)
 class ComparedCell:
-    """A cell that is in both reports.
+    """A cell that is in both reports."""
 
-    Attributes:
-        cell: its values of MATCHED.
-        verdict: about its throughput.
-        reason: why it is not comparable, or has no number on one side.
-        n: measured repeats before and after.
-        medians: of their throughputs.
-        unit: of the throughputs.
-        step_ms: medians of the milliseconds of a step.
-        waited: medians of the share of time that training waited for data.
-        peak_memory: medians of the most bytes of a device.
-        mhz: medians of the clocks of the devices.
-        load: medians of the share of the CPUs' time that other work took.
-    """
-
-    cell: Cell
-    verdict: Verdict
-    reason: str
-    n: tuple[int, int]
-    medians: Pair
-    unit: str
-    step_ms: Pair
-    waited: Pair
-    peak_memory: Pair
-    mhz: Pair
-    load: Pair
+    cell: Cell  # its values of MATCHED
+    verdict: Verdict  # about its throughput
+    reason: str  # why it is not comparable, or has no number on one side
+    n: tuple[int, int]  # measured repeats before and after
+    medians: Pair  # of their throughputs
+    unit: str  # of the throughputs
+    numbers: dict[str, Pair]  # medians of what else shows a change, by the names of SHOWN
 
     @property
     def comparable(self) -> bool:
@@ -335,9 +308,8 @@ def _untested(base: pd.DataFrame, new: pd.DataFrame) -> tuple[Verdict, str] | No
 
 def _failure(runs: pd.DataFrame) -> str:
     """What most runs without a number say."""
-    (status, reason), _ = Counter(zip(runs["status"], runs["reason"], strict=True)).most_common(1)[
-        0
-    ]
+    said = Counter(zip(runs["status"], runs["reason"], strict=True))
+    (status, reason), _ = said.most_common(1)[0]
     return f"{status}: {reason}" if reason else str(status)
 
 
@@ -391,11 +363,7 @@ def _compared(
         n=(len(sides[0]), len(sides[1])),
         medians=_pair(runs["throughput"] for runs in sides),
         unit=next(iter([*sides[1]["unit"], *sides[0]["unit"]]), ""),
-        step_ms=_pair(map(_step_ms, sides)),
-        waited=_pair(runs["waited"] for runs in sides),
-        peak_memory=_pair(runs["peak_memory"] for runs in sides),
-        mhz=_pair(runs["mhz"] for runs in sides),
-        load=_pair(runs["load_during"] for runs in sides),
+        numbers={name: _pair(map(of, sides)) for name, of in SHOWN.items()},
     )
 
 
@@ -403,6 +371,16 @@ def _step_ms(runs: pd.DataFrame) -> pd.Series:
     """The milliseconds of a step; those of several trainers have no common number."""
     iterations = (runs["last"] - runs["first"]).astype("float64")
     return (1000 * runs["seconds"] / iterations)[runs["method"] != SUMMED]
+
+
+SHOWN: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
+    "step_ms": _step_ms,
+    "waited": itemgetter("waited"),  # share of the time for which training waited for data
+    "peak_memory": itemgetter("peak_memory"),  # the most bytes of a device
+    "mhz": itemgetter("mhz"),
+    "load": itemgetter("load_during"),  # share of the CPUs' time that other work took
+}
+"""What else shows a change of a cell."""
 
 
 def _pair(sides: Iterable[pd.Series]) -> Pair:

@@ -30,10 +30,8 @@ from reperf.measuring.report_sides import (
 from reperf.number_format import gibibytes, in_four_digits, percent
 from reperf.text import count, in_markdown, listed
 
-THRESHOLD = 0.01
-"""The smallest change that matters, as a share, where nobody says another."""
-SLOWER, NOTHING_COMPARABLE = 1, 3
-"""Exit statuses."""
+THRESHOLD = 0.01  # the smallest change that matters, as a share, where nobody says another
+SLOWER, NOTHING_COMPARABLE = 1, 3  # exit statuses
 HEADINGS = ("cell", "before", "after", "unit", "change", "95 % interval", "n", "verdict")
 LEFT = ("cell", "unit", "verdict")
 _PACKAGE = "package "
@@ -77,7 +75,23 @@ def compare_paths(base: Path, new: Path, threshold: float) -> Compared:
     Raises:
         ReperfError: one of the two cannot be read.
     """
-    return compare_sides(read_side(base), read_side(new), threshold)
+    before, after = read_side(base), read_side(new)
+    comparison = compare_tables(before.table, after.table, threshold)
+    cells = [cell.cell for cell in comparison.cells]
+    every = [*cells, *comparison.only_base, *comparison.only_new]
+    first_steps = []
+    for side in (before, after):
+        runs = cells_of(side.table)
+        first_steps.append([seconds_to_first_step(side, runs[cell]) for cell in cells])
+    return Compared(
+        before,
+        after,
+        threshold,
+        comparison,
+        dict(zip(every, names_of(every), strict=True)),
+        differences(before, after, (rows_of(before.table, cells), rows_of(after.table, cells))),
+        dict(zip(cells, zip(*first_steps, strict=True), strict=True)),
+    )
 
 
 def compare_with(base: Path) -> Compared:
@@ -87,26 +101,6 @@ def compare_with(base: Path) -> Compared:
         ReperfError: the earlier one cannot be read.
     """
     return compare_paths(base, Path(ALL_MEASUREMENTS).parent, THRESHOLD)
-
-
-def compare_sides(base: Side, new: Side, threshold: float) -> Compared:
-    """Compare two reports that have been read."""
-    comparison = compare_tables(base.table, new.table, threshold)
-    cells = [cell.cell for cell in comparison.cells]
-    every = [*cells, *comparison.only_base, *comparison.only_new]
-    sides = [(side, cells_of(side.table)) for side in (base, new)]
-    before, after = (
-        {cell: seconds_to_first_step(side, runs[cell]) for cell in cells} for side, runs in sides
-    )
-    return Compared(
-        base,
-        new,
-        threshold,
-        comparison,
-        dict(zip(every, names_of(every), strict=True)),
-        differences(base, new, (rows_of(base.table, cells), rows_of(new.table, cells))),
-        {cell: (before[cell], after[cell]) for cell in cells},
-    )
 
 
 def as_markdown(compared: Compared) -> Iterator[str]:
@@ -211,17 +205,19 @@ def _said(cell: ComparedCell) -> str:
 
 def _where(compared: Compared, cell: ComparedCell) -> str:
     """Other numbers of a cell before and after, where both are known."""
-    shown: tuple[tuple[str, Pair, Callable[[float], str]], ...] = (
-        ("step", cell.step_ms, lambda value: f"{in_four_digits(value)} ms"),
-        ("waited for data", cell.waited, percent),
-        ("peak memory", cell.peak_memory, gibibytes),
-        ("first step after", compared.first_steps[cell.cell], lambda value: f"{value:.1f} s"),
-        ("clock", cell.mhz, lambda value: f"{value:.0f} MHz"),
-        ("other work", cell.load, percent),
+    numbers = cell.numbers | {"first_step": compared.first_steps[cell.cell]}
+    shown: tuple[tuple[str, str, Callable[[float], str]], ...] = (
+        ("step", "step_ms", lambda value: f"{in_four_digits(value)} ms"),
+        ("waited for data", "waited", percent),
+        ("peak memory", "peak_memory", gibibytes),
+        ("first step after", "first_step", "{:.1f} s".format),
+        ("clock", "mhz", "{:.0f} MHz".format),
+        ("other work", "load", percent),
     )
     return "; ".join(
-        f"{name} {print_number(before)} -> {print_number(after)}"
-        for name, (before, after), print_number in shown
+        f"{said} {print_number(before)} -> {print_number(after)}"
+        for said, name, print_number in shown
+        for before, after in [numbers[name]]
         if before is not None and after is not None
     )
 
@@ -265,11 +261,7 @@ def as_object(compared: Compared) -> dict[str, Any]:
                 "p_changed": cell.verdict.changed,
                 "p_beyond_threshold": cell.verdict.beyond,
                 "repeats_to_tell": cell.verdict.repeats,
-                "step_ms": cell.step_ms,
-                "waited": cell.waited,
-                "peak_memory": cell.peak_memory,
-                "mhz": cell.mhz,
-                "load": cell.load,
+                **cell.numbers,
                 "first_step_seconds": compared.first_steps[cell.cell],
             }
             for cell in comparison.cells

@@ -7,8 +7,7 @@ from reperf.logs.facts import Facts
 from reperf.logs.format import SEEN, SKIPPED, WAITED, Record
 from reperf.systems import load_workloads
 
-ANY = "samples"
-"""What a log counts if it does not say samples of what."""
+ANY = "samples"  # what a log counts if it does not say samples of what
 
 
 SHARE, ROUNDED = 0.01, 0.005
@@ -16,12 +15,7 @@ SHARE, ROUNDED = 0.01, 0.005
 
 
 def per_second(count: str) -> str:
-    """The unit of a throughput that counts something.
-
-    Examples:
-        >>> per_second("images")
-        'images/s'
-    """
+    """The unit of a throughput that counts something."""
     return f"{count}/s"
 
 
@@ -37,12 +31,7 @@ def unit_of(workload: str | None) -> str | None:
 
 
 def all_counts() -> list[str]:
-    """Everything that some workload counts, each once.
-
-    Examples:
-        >>> {"images", "tokens"} <= set(all_counts())
-        True
-    """
+    """Everything that some workload counts, each once."""
     workloads = load_workloads().values()
     return list(dict.fromkeys(unit for workload in workloads for unit in workload.units))
 
@@ -76,13 +65,11 @@ def counted_between(records: Sequence[Record], ends: tuple[int, int]) -> dict[st
 def check_counts(counted: Mapping[str, float], samples: int) -> None:
     """Refuse a log that counts other samples than its batches hold, or that skips steps."""
     if (others := counted.get(ANY, samples)) != samples:
-        raise Refused(
-            "counts", f"the log counts {others} samples in the window, its batches make {samples}"
-        )
+        why = f"the log counts {others} samples in the window, its batches make {samples}"
+        raise Refused("counts", why)
     if skipped := counted.get(SKIPPED):
-        raise Refused(
-            "skipped", f"the log counts {skipped} {SKIPPED} in the window, as loss scaling does"
-        )
+        why = f"the log counts {skipped} {SKIPPED} in the window, as loss scaling does"
+        raise Refused("skipped", why)
 
 
 def check_seen(
@@ -118,9 +105,8 @@ def amount_of(counted: Mapping[str, float], count: str, samples: int, facts: Fac
         if count == "tokens" and (tokens := facts.get("sample_tokens")):
             return samples * tokens
         others = ", ".join(name for name in counted if name not in (WAITED, SEEN)) or "nothing"
-        raise Refused(
-            "method", f"the log does not count {count} at the window's ends; it counts {others}"
-        )
+        why = f"the log does not count {count} at the window's ends; it counts {others}"
+        raise Refused("method", why)
     if counted[count] <= 0:
         raise Refused("counts", f"the log's count of {count} does not grow in the window")
     return counted[count]
@@ -133,11 +119,6 @@ def growing(counted: Mapping[str, float]) -> dict[str, float]:
 
 
 def waited_share(counted: Mapping[str, float], seconds: float) -> float | None:
-    """The share of a window's seconds for which training waited for its data; None if unknown.
-
-    Examples:
-        >>> waited_share({WAITED: 2.0}, 16.0)
-        0.125
-    """
+    """The share of a window's seconds for which training waited for its data; None if unknown."""
     waited = counted.get(WAITED)
     return None if waited is None or not 0 <= waited <= seconds else waited / seconds

@@ -4,8 +4,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator
 
-from reperf.measuring.fingerprint import Span
-from reperf.measuring.request import RunResult
+from reperf.measuring.found_logs import RunResult
+from reperf.measuring.measure import Span
 
 _RANK = re.compile(r"(?i)(?<![a-z])(workerlog\.|rank[._-]?)\d+")
 """How launchers name the log of each rank; only the first of these names has no other meaning."""

@@ -4,10 +4,10 @@ import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from hashlib import file_digest
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path, PurePath
 from signal import SIG_DFL, SIGINT, signal
 from typing import IO, NamedTuple
@@ -18,13 +18,14 @@ from reperf.errors import ReperfError
 from reperf.layout import PLAN, RUN_RECORD, TRIES
 from reperf.logs.checks import Refused
 from reperf.logs.configured import facts_of_configuration
-from reperf.logs.facts import Fact, facts_in_path
+from reperf.logs.facts import Fact, Facts, facts_in_path
 from reperf.logs.formats import formats, mllog
 from reperf.logs.log_file import LogFile, opened
 from reperf.logs.recognise import NOT_READ
 from reperf.logs.user_pattern import format_of
 from reperf.measuring.archives import DAMAGE, ArchivedFile, is_archive, open_archive
 from reperf.measuring.log_detection import (
+    SUFFIXES,
     FileClass,
     beginning,
     class_of,
@@ -32,19 +33,59 @@ from reperf.measuring.log_detection import (
     is_log,
     reads_like_log,
 )
-from reperf.measuring.measure import Method, Sources, measure_log
-from reperf.measuring.request import MeasureRequest, RunResult, drop_non_logs, refused
+from reperf.measuring.measure import Fingerprint, Measurement, Method, Sources, measure_log
 from reperf.measuring.variants import NO_VARIANT, facts_of_system
 from reperf.member_names import CELLS, CONFIG, MANIFEST, README
 from reperf.records.run_record import LARGEST_RECORD, RunRecord
 from reperf.systems import load_workloads
 from reperf.text import natural_sort_key
 
-WORTH_PROCESSES = 1 << 26
-"""Bytes below which a second process takes longer to start than it saves."""
+WORTH_PROCESSES = 1 << 26  # bytes below which a second process takes longer to start than it saves
 NESTED = "it is an archive in an archive, which is not read; unpack the outer one first"
-_Recorded = Mapping[str, tuple[Window, str | None]]
-"""How an archive of ours was measured: beginning of a log's name -> window and unit."""
+NO_LOG = f"no log is in it; allowed: {', '.join(SUFFIXES)}, without an ending, archives"
+
+
+@dataclass(frozen=True)
+class MeasureRequest:
+    """What is asked of each log."""
+
+    method: Method
+    log_format: str | None = None  # name of the logs' format; None: found from the content of each
+    # a regular expression of the logs' records, as reperf.logs.user_pattern reads it, instead of a
+    # format
+    pattern: str | None = None
+    facts: Sources = ()  # facts from the command line or the configuration, and which of the two
+    # the same about single runs, by their number in each log; if there are any, only these runs are
+    # measured
+    facts_of_runs: Mapping[int, Sources] = field(default_factory=dict)
+    # whether the SHA-256 of each log is wanted; it takes as long as measuring it
+    digests: bool = False
+    # the run that must have made the log, as the record beside it must confirm; None: whichever run
+    # the record names, if there is one
+    planned: Run | None = None
+    plan: str | None = None  # the digest of its plan, which the record must name; None: of any plan
+    # whether to list files of no known format that need not be logs, but read like logs
+    include_unrecognised: bool = False
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What one training run in a log gives, and what is known about it."""
+
+    measured: Measurement  # the number, or the reason for none
+    facts: Facts  # what is known, from all sources
+    # of the run, if one of ours lies beside the log and is what was planned
+    record: RunRecord | None = None
+    planned: Run | None = None  # the planned run that was asked about, if any
+    digest: str = ""  # SHA-256 of the log, if it was wanted
+    unrecognised: bool = False  # whether the file is of no known format, and only reads like a log
+    # what distinguishes the run from others; None if nothing was measured
+    fingerprint: Fingerprint | None = None
+
+    @property
+    def run(self) -> Run | None:
+        """The run that made the log, if it was one of ours."""
+        return self.planned or (self.record.run if self.record else None)
 
 
 class _Unit(NamedTuple):
@@ -60,7 +101,6 @@ def own_run(
     """Measure a run that reperf made in the working folder.
 
     Args:
-        run: as the configuration plans it.
         plan: the digest of its plan; None: of any plan.
         log: its log, if that is not in the run's folder.
     """
@@ -76,7 +116,6 @@ def measure_paths(
 
     Args:
         paths: folders are searched, archives are read.
-        request: what is asked of each log.
         processes: how many may measure at the same time, each a file or an archive.
 
     Yields:
@@ -107,7 +146,7 @@ def _of_paths(
 ) -> Iterator[RunResult]:
     """The results for some paths, from those of the units below each, in that order."""
     for path, units in below:
-        yield from drop_non_logs(str(path), islice(results, len(units)), request)
+        yield from _drop_non_logs(str(path), islice(results, len(units)), request)
 
 
 def _units(path: Path) -> list[_Unit]:
@@ -153,7 +192,7 @@ def _of_unit(request: MeasureRequest, unit: _Unit) -> list[RunResult]:
         if is_archive(path):
             with open_archive(path) as files:
                 results = _of_archived(path, files, request)
-                return list(drop_non_logs(str(path), results, request))
+                return list(_drop_non_logs(str(path), results, request))
         name = os.fsencode(path).decode(errors="replace")
         record, plan = (_content(path.with_name(file)) for file in (RUN_RECORD, PLAN))
         request = _in_planned_window(request, plan)
@@ -161,7 +200,7 @@ def _of_unit(request: MeasureRequest, unit: _Unit) -> list[RunResult]:
             return _of_file(unit.kind, name, stream, request, record)
     except (ReperfError, OSError) as error:
         why = f"cannot be read: {error.strerror}" if isinstance(error, OSError) else str(error)
-        return [] if unit.kind == "open" else [refused(str(path), "unreadable", why, request)]
+        return [] if unit.kind == "open" else [_refused(str(path), "unreadable", why, request)]
 
 
 def _content(file: Path) -> bytes | None:
@@ -202,7 +241,7 @@ def _of_archived(
     for file, kind in logs:
         name, asked = f"{path}/{file.name}", request
         if is_archive(PurePath(file.name)):
-            results.append([refused(name, "unreadable", NESTED, request)])
+            results.append([_refused(name, "unreadable", NESTED, request)])
             continue
         for root, (window, unit) in recorded.items():
             if file.name.startswith(root):
@@ -215,15 +254,15 @@ def _of_archived(
                 record = records.get(_record_beside(file.name))
                 results.append(_of_file(kind, name, stream, asked, record))
         except ReperfError as error:
-            results.append([refused(name, "unreadable", str(error), request)])
+            results.append([_refused(name, "unreadable", str(error), request)])
         except DAMAGE as error:
             why = f"damaged in the archive: {error}"
-            results.append([refused(name, "unreadable", why, request)])
+            results.append([_refused(name, "unreadable", why, request)])
     return sorted(results, key=lambda some: natural_sort_key(some[0].measured.log if some else ""))
 
 
-def _recorded(files: Mapping[str, ArchivedFile]) -> _Recorded:
-    """How an archive was measured, if it is one of ours; nothing else of its report is read."""
+def _recorded(files: Mapping[str, ArchivedFile]) -> Mapping[str, tuple[Window, str | None]]:
+    """How an archive of ours was measured: beginning of a log's name -> window and unit."""
     if not {CONFIG, CELLS, MANIFEST} <= files.keys():
         return {}
     recorded: dict[str, tuple[Window, str | None]] = {}
@@ -255,13 +294,12 @@ def _of_file(
     """Measure a file that is a log, or may be one.
 
     Args:
-        kind: what its name says.
         record: the content of the run.json beside it; None if there is none.
     """
     try:
         log = opened(stream)
     except Refused as refusal:
-        return [refused(name, refusal.code, str(refusal), request)]
+        return [_refused(name, refusal.code, str(refusal), request)]
     if kind == "open" and not is_log(beginning(log)):
         return []
     results = _of_log(name, log, stream, request, record)
@@ -280,17 +318,17 @@ def _of_log(
         record = _checked_record(name, content, request)
         results = _measured(name, log, request, record)
     except ReperfError as error:
-        results = [refused(name, "record", str(error), request)]
+        results = [_refused(name, "record", str(error), request)]
     if record is None and not request.digests:
         return results
     stream.seek(0)
     digest = file_digest(stream, "sha256").hexdigest()  # type: ignore[arg-type]  # any file has readinto
     if record is not None and record.status == "ok" and digest != record.log_sha256:
         reason = "the log has changed since its run record was written"
-        results = [refused(name, "record", reason, request, record)]
+        results = [_refused(name, "record", reason, request, record)]
     if record is not None and len(results) > 1:
         reason = f"{len(results)} runs are in one log; a run of ours writes one"
-        results = [refused(name, "plan", reason, request, record)]
+        results = [_refused(name, "plan", reason, request, record)]
     return [replace(result, digest=digest) for result in results]
 
 
@@ -299,7 +337,7 @@ def _measured(
 ) -> list[RunResult]:
     if record is not None and record.status != "ok":
         reason = f"the run ended as {record.status}: {record.reason}"
-        result = refused(name, "run-failed", reason, request, record)
+        result = _refused(name, "run-failed", reason, request, record)
         return [replace(result, measured=replace(result.measured, method=""))]
     sources: list[tuple[str, Iterable[Fact]]] = []
     if record:
@@ -351,12 +389,38 @@ def _checked_record(name: str, content: bytes | None, request: MeasureRequest) -
     if planned is not None and (why := record.run.differences(planned)):
         raise ReperfError(f"the run is not the one that is asked for: {why}")
     if request.plan is not None and record.plan != request.plan:
-        raise ReperfError(
-            f"{record_name}: is of plan {record.plan or 'none'}; allowed: {request.plan}"
-        )
+        why = f"{record_name}: is of plan {record.plan or 'none'}; allowed: {request.plan}"
+        raise ReperfError(why)
     return record
 
 
 def _record_beside(name: str) -> str:
     """The path of the record beside a log."""
     return str(PurePath(name).with_name(RUN_RECORD))
+
+
+def _refused(
+    name: str, code: str, reason: str, request: MeasureRequest, record: RunRecord | None = None
+) -> RunResult:
+    """The result where there is no number: the code of the refusal, and why."""
+    chosen = mllog.FORMAT.name if record or request.planned else None
+    method = request.method.name
+    measured = Measurement(name, chosen, "refused", reason, code=code, method=method)
+    return RunResult(measured, Facts(), record, request.planned)
+
+
+def _drop_non_logs(
+    name: str, results: Iterable[list[RunResult]], request: MeasureRequest
+) -> Iterator[RunResult]:
+    """Results for a folder or archive; what only reads like a log comes last, if asked for."""
+    last, empty = [], True
+    for result in chain.from_iterable(results):
+        if result.unrecognised:
+            last.append(result)
+        else:
+            empty = False
+            yield result
+    if request.include_unrecognised and last:
+        yield from last
+    elif empty:
+        yield _refused(name, "no-log", NO_LOG, request)

@@ -31,8 +31,7 @@ _PENALTY = 15.0
 one: docs/comparing.md."""
 _TO_SIGMA = 1.4826 / sqrt(2)
 """From a median distance of neighbours to a standard deviation, where points are normal."""
-_MEDIANS = sqrt(pi / 2)
-"""The standard error of a median over that of a mean, likewise."""
+_MEDIANS = sqrt(pi / 2)  # the standard error of a median over that of a mean, likewise
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 
 
@@ -41,10 +40,8 @@ class Point:
     """A cell in one report."""
 
     side: Side
-    runs: pd.DataFrame = field(repr=False)
-    """Its measured rows."""
-    date: str
-    """When its first run began, ISO 8601; or the day that the report's path names."""
+    runs: pd.DataFrame = field(repr=False)  # its measured rows
+    date: str  # when its first run began, ISO 8601; or the day that the report's path names
 
     @cached_property
     def throughput(self) -> float:
@@ -73,10 +70,8 @@ class Point:
 class Step:
     """Where a cell's throughput went to another level."""
 
-    at: int
-    """The first point of the new level."""
-    ratio: float
-    """The new level over the one before it."""
+    at: int  # the first point of the new level
+    ratio: float  # the new level over the one before it
     differences: Differences = field(default_factory=dict)
     """Between that point and the one before it."""
 
@@ -88,8 +83,7 @@ class Line:
     cell: Cell
     name: str
     unit: str
-    points: tuple[Point, ...]
-    """In the order of time."""
+    points: tuple[Point, ...]  # in the order of time
     levels: tuple[float, ...]
     """The throughput of each point's level: the median of all points between two steps."""
     steps: tuple[Step, ...]
@@ -133,14 +127,14 @@ def history_of(folder: Path, threshold: float) -> History:
     for side in sides:
         for cell, rows in cells_of(measured(side.table)).items():
             logs = tuple(sorted(set(rows["log_sha256"]) - {""}))
-            date = _date_of(side, rows)
-            if not date:
+            dates = sorted(set(rows["date"]) - {""}) or _DAY.findall(str(side.path))[-1:]
+            if not dates:
                 left_out.append(f"{side.path}: does not say when it was measured, nor in its name")
                 break
             if logs and logs in seen:  # an archive beside the report that it is of
                 continue
             seen.add(logs)
-            points.setdefault(cell, []).append(Point(side, rows, date))
+            points.setdefault(cell, []).append(Point(side, rows, dates[0]))
     if all(len(some) < 2 for some in points.values()):
         used = {point.side.path for some in points.values() for point in some}
         alone = ", and no cell in two of them" if len(used) > 1 else ""
@@ -171,11 +165,6 @@ def _reports_below(folder: Path) -> Iterator[Path]:
     for table in tables:
         if table.parts[-4:-2] != ("results", "suites") or table.parents[2] not in joined:
             yield table
-
-
-def _date_of(side: Side, rows: pd.DataFrame) -> str:
-    dates = sorted(set(rows["date"]) - {""})
-    return dates[0] if dates else next(iter(_DAY.findall(str(side.path))[-1:]), "")
 
 
 def _comparable(points: Sequence[Point]) -> tuple[list[Point], tuple[str, ...]]:

@@ -11,11 +11,9 @@ from reperf.logs.checks import Refused
 from reperf.logs.events import Evaluated
 from reperf.logs.format import Format, Prints, Record
 
-COARSEST = 0.01
-"""How much of the window's time the steps of the log's clock may leave uncertain."""
+COARSEST = 0.01  # how much of the window's time the steps of the log's clock may leave uncertain
 
-MLLOG_TICK = 0.001
-"""The step, in seconds, of the clock that stamps evaluations."""
+MLLOG_TICK = 0.001  # the step, in seconds, of the clock that stamps evaluations
 AT_ONCE = 1.05
 """How many times as fast as all other stretches one may be of which evaluations are left out. In
 MLPerf's logs it is at most 1.02; where other devices evaluate meanwhile, 3 to 9."""
@@ -25,25 +23,20 @@ of its devices. Honest windows of MLPerf's logs are at most 1.12 times as fast, 
 was only queued 4 times."""
 
 
-MOST_STEP_TIMES = 120
-"""Of more step times, neighbours are put together: a picture shows no more."""
+MOST_STEP_TIMES = 120  # of more step times, neighbours are put together: a picture shows no more
 
 
 class Interval(NamedTuple):
     """A stretch of iterations whose time the log gives."""
 
-    start: int
-    """The iteration at whose end it starts."""
+    start: int  # the iteration at whose end it starts
     stop: int
     seconds: float
-    rate: float | None
-    """The speed printed for it, in the format's own terms."""
-    evaluated: float = 0.0
-    """Seconds of evaluation in it; infinity if they are not known."""
+    rate: float | None  # the speed printed for it, in the format's own terms
+    evaluated: float = 0.0  # seconds of evaluation in it; infinity if they are not known
     left_out: Evaluated = Evaluated()
     """The evaluations that lay between its ends, and whose time is none of its seconds."""
-    also: float | None = None
-    """Its seconds by the log's second clock, if it has one."""
+    also: float | None = None  # its seconds by the log's second clock, if it has one
 
     @property
     def trains(self) -> bool:
@@ -69,12 +62,6 @@ def step_times(records: Sequence[Record], log_format: Format) -> str:
         for group in groups
         if (iterations := sum(step.stop - step.start for step in group)) > 0
     )
-
-
-def in_order(records: Sequence[Record]) -> bool:
-    """Whether the iterations of records only go up."""
-    places = [(record.epoch, record.iteration) for record in records]
-    return all(before < after for before, after in pairwise(places))
 
 
 def first_prints(

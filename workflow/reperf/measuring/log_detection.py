@@ -19,13 +19,9 @@ from reperf.text import natural_sort_key
 
 MOST_ENTRIES = 100_000
 """Files and folders below a folder of logs; looking at so many takes a second."""
-DEEPEST = 50
-"""Levels of folders inside each other."""
 
-SURE = (".log",)
-"""A file with this ending is a log."""
-LIKELY = (".txt", ".out", ".err")
-"""A file with one of these is a log if its content is a log's."""
+SURE = (".log",)  # a file with this ending is a log
+LIKELY = (".txt", ".out", ".err")  # a file with one of these is a log if its content is a log's
 SUFFIXES = (*SURE, *LIKELY)
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
 
@@ -33,8 +29,7 @@ FileClass = Literal["sure", "likely", "open", "other"]
 """What a name says: a log; perhaps one; nothing, for it has no ending; something else."""
 
 _ENDING = re.compile(r"\.[A-Za-z]\w{0,15}")  # that of workerlog.0 is a number, and says nothing
-_HEAD = 1 << 22
-"""Bytes at a file's beginning by which it is judged."""
+_HEAD = 1 << 22  # bytes at a file's beginning by which it is judged
 _FEWEST = 3
 # What a line of a training log says, whoever wrote it: which step this is, its loss, its speed.
 _SIGN = re.compile(
@@ -68,10 +63,7 @@ def class_of(path: PurePath) -> FileClass:
 
 
 def is_log(head: bytes) -> bool:
-    """Whether a file is a log: it has a line of a known format, or reads like one of another.
-
-    Args:
-        head: its beginning, as `beginning` gives it.
+    """Whether a file that begins so is a log: of a known format, or it reads like one of another.
 
     Examples:
         >>> is_log(b"Everyone is permitted to copy and distribute.")
@@ -112,18 +104,13 @@ def files_below(folder: Path) -> list[Path]:
     """
 
     def unreadable(error: OSError) -> None:
-        raise ReperfError(
-            f"{error.filename}: cannot be read: {error.strerror}; allowed: a folder of logs"
-        )
+        why = f"{error.filename}: cannot be read: {error.strerror}; allowed: a folder of logs"
+        raise ReperfError(why)
 
     files: list[Path] = []
-    count, depth = 0, len(folder.parts)
+    count = 0
     for current, folders, names in os.walk(folder, onerror=unreadable):
         count += len(folders) + len(names)
-        if len(Path(current).parts) - depth >= DEEPEST:
-            raise ReperfError(
-                f"{folder}: has folders more than {DEEPEST} deep; allowed: a folder of logs"
-            )
         if count > MOST_ENTRIES:
             raise ReperfError(
                 f"{folder}: holds more than {MOST_ENTRIES} files and folders, those of {current} "

@@ -23,13 +23,10 @@ import numpy as np
 from reperf.errors import ReperfError
 from reperf.measuring.statistics import SIGNIFICANCE, holm
 
-LIKELY = 0.9
-"""How often a place is named that is slower by `Judged.sure`."""
-MOST_RUNS = 200
-"""Of a place: who needs more to be sure stands at the margin."""
+LIKELY = 0.9  # how often a place is named that is slower by `Judged.sure`
+MOST_RUNS = 200  # of a place: who needs more to be sure stands at the margin
 MOST_DEGREES = 2000
-OF_A_MEDIAN = pi / 2
-"""The variance of a median over that of a mean, of many normal values."""
+OF_A_MEDIAN = pi / 2  # the variance of a median over that of a mean, of many normal values
 
 Judgement = Literal["slow", "unclear", "ok"]
 
@@ -39,28 +36,20 @@ class Judged(NamedTuple):
 
     name: str
     runs: int
-    slower: float
-    """Percent below the others' median; negative: above it."""
+    slower: float  # percent below the others' median; negative: above it
     low: float
-    high: float
-    """The interval of `slower`: those of all places hold together with 95 %."""
-    p: float
-    """That it is slower by no more than the margin, corrected for the number of places."""
-    judgement: Judgement
-    """unclear: the interval holds the margin."""
-    more_runs: int | None
-    """How many would tell; 0: none are needed; None: more than MOST_RUNS."""
+    high: float  # the interval of `slower`: those of all places hold together with 95 %
+    p: float  # that it is slower by no more than the margin, corrected for the number of places
+    judgement: Judgement  # unclear: the interval holds the margin
+    more_runs: int | None  # how many would tell; 0: none are needed; None: more than MOST_RUNS
 
 
 class Ruling(NamedTuple):
     """All places, the slowest first, and what the runs can tell at all."""
 
-    margin: float
-    """Percent."""
-    scatter: float
-    """The standard deviation of runs within a place, percent."""
-    sure: float
-    """Percent by which a place must be slower to be named in LIKELY of surveys."""
+    margin: float  # percent
+    scatter: float  # the standard deviation of runs within a place, percent
+    sure: float  # percent by which a place must be slower to be named in LIKELY of surveys
     places: tuple[Judged, ...]
 
     @property

@@ -14,14 +14,12 @@ from reperf.records.run_record import BESIDE, UNUSABLE
 
 BOUND_BY_LOADER = 0.05
 """The share of its time beyond which a cell that waited for data was bound by its loader."""
-THROTTLED = 0.01
-"""The share of a run's time beyond which it ran throttled."""
+THROTTLED = 0.01  # the share of a run's time beyond which it ran throttled
 CLOCKS = 1.05
 """The greatest clock of a cell's runs over the least beyond which they are said to differ."""
 
 BUSY, WAITED = "machine busy", "bound by loader"
-NOT_USABLE = "not usable"
-"""How the mark of such a cell begins."""
+NOT_USABLE = "not usable"  # how the mark of such a cell begins
 STRAY = "starts elsewhere"
 NOTES = ("on several hosts", "unconfirmed", "clock was set")
 """How marks begin that say what a number is of, and not that it is doubtful."""
@@ -37,7 +35,6 @@ def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
     """The marks of a row of summary.csv, the worst first; none where nothing was measured.
 
     Args:
-        row: by its columns.
         stray: whether a run of the cell started from a different loss than most others.
     """
     if pd.isna(row["throughput_median"]):

@@ -9,11 +9,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from hashlib import sha256
+from itertools import pairwise
 from math import inf
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, NamedTuple
 
 from reperf.config import Window
 from reperf.logs.checks import Refused
+from reperf.logs.clock import UNIX
 from reperf.logs.facts import LOG, Fact, FactName, Facts
 from reperf.logs.format import Format, Prints
 from reperf.logs.formats import mllog
@@ -24,11 +27,18 @@ from reperf.logs.user_pattern import PATTERN, UNMATCHED
 from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import runs_of_ranks, split_by_rank, summed
 from reperf.measuring.counts import further_count, per_second, unit_of
-from reperf.measuring.fingerprint import Fingerprint, fingerprint_of
-from reperf.measuring.intervals import in_order, intervals, step_times
+from reperf.measuring.intervals import intervals, step_times
 from reperf.measuring.run_checks import check_complete
 from reperf.measuring.step_size import step_samples
 from reperf.measuring.window_rule import FASTEST, SLOWEST, Ends, by_window, printed, widest
+
+_DATED = 1e9
+"""Seconds: later times count from 1970, and give the day; others begin with the run or the day."""
+_FEWEST = 5
+"""Of so many different durations or more, in steps of the clock, no two runs have the same ones."""
+_STEP = 1e-6  # the step in seconds of a clock whose stamps do not show it
+_STEP_OF_UNIX = 1e-3
+"""The step used for a clock that counts from 1970: its many digits are not exact to the last."""
 
 Sources = Sequence[tuple[str, Iterable[Fact]]]
 """Sources of facts about a log's runs, other than the log: the name of each, and its facts."""
@@ -36,27 +46,22 @@ Sources = Sequence[tuple[str, Iterable[Fact]]]
 
 @dataclass(frozen=True)
 class Method:
-    """How to measure.
+    """How to measure."""
 
-    Attributes:
-        name: the window rule, or what the format's published extractor does.
-        window: of the window rule; None: the one that an archive of ours records, else the usual.
-        unit: what to count, such as tokens; None: what an archive of ours records, else samples,
-            whatever they are called.
-        ends: iterations, as the log numbers them, between which to measure instead of the window.
-        widest: take the widest window that the log allows after the warm-up, instead of those; in
-            the first MOST_RECORDS lines, if it prints more.
-        otherwise_widest: take that window where the usual one is refused, and warn.
-        step_times: find out, too, how long the iterations of each run took.
-    """
-
+    # the window rule, or what the format's published extractor does
     name: Literal["window", "published"] = "window"
+    # of the window rule; None: the one that an archive of ours records, else the usual
     window: Window | None = None
+    # what to count, such as tokens; None: what an archive of ours records, else samples, whatever
+    # they are called
     unit: str | None = None
+    # iterations, as the log numbers them, between which to measure instead of the window
     ends: Ends | None = None
+    # take the widest window that the log allows after the warm-up, instead of those; in the first
+    # MOST_RECORDS lines, if it prints more
     widest: bool = False
-    otherwise_widest: bool = False
-    step_times: bool = False
+    otherwise_widest: bool = False  # take that window where the usual one is refused, and warn
+    step_times: bool = False  # find out, too, how long the iterations of each run took
 
     @property
     def falls_back(self) -> bool:
@@ -78,70 +83,62 @@ class Method:
 
 @dataclass(frozen=True)
 class Measurement:
-    """What one training run's log gives: a throughput, or the reason for none.
+    """What one training run's log gives: a throughput, or the reason for none."""
 
-    Attributes:
-        log: name of the log.
-        format: name of its format; None if it is not known.
-        status: whether there is a number.
-        reason: why there is none.
-        code: of the check that refuses, by which refusals are grouped; see reperf.logs.checks.
-        warnings: what to know beside the number, a sentence each.
-        throughput: in `unit`.
-        unit: what is counted, per second.
-        first: the iteration at whose end the window starts, as the log numbers it.
-        last: the one at whose end it stops.
-        samples: those in the window, or whatever else the unit counts.
-        seconds: how long the window took.
-        method: how it was measured.
-        global_batch: samples per step.
-        world_size: devices.
-        run: which run of the log this is, from 1.
-        first_printed: the first iteration that the log prints of the run.
-        last_printed: the last one; of several epochs that count alike, that of the first.
-        interval: how many iterations lie between two printed ones, most often.
-        widest: the ends of the widest window that the rule allows after the warm-up; None if it
-            allows none.
-        sources: the source of each fact that is known about the run: the log, the path, ...
-        waited: the share of `seconds` for which training waited for its data; None if the log does
-            not say.
-        counted: what else the log counts in the window, such as tokens; `samples` themselves are
-            what the batches hold.
-        evaluations: how many evaluations lay between the window's ends and were left out.
-        evaluated: the seconds that they took by their own stamps: none of `seconds`.
-        start_loss: the first batch's loss without dropout, before any training; None if the log
-            does not say.
-        time_to_train: seconds from the start of an MLPerf run to its end with success, which is its
-            score, evaluations included; None if the log does not say both once.
-    """
-
-    log: str
-    format: str | None
-    status: Literal["ok", "refused"]
-    reason: str = ""
-    throughput: float | None = None
-    unit: str | None = None
-    first: int | None = None
-    last: int | None = None
-    samples: int | float | None = None
-    seconds: float | None = None
-    method: str = "window"
-    global_batch: int | None = None
-    world_size: int | None = None
-    run: int = 1
-    first_printed: int | None = None
+    log: str  # name of the log
+    format: str | None  # name of its format; None if it is not known
+    status: Literal["ok", "refused"]  # whether there is a number
+    reason: str = ""  # why there is none
+    throughput: float | None = None  # in `unit`
+    unit: str | None = None  # what is counted, per second
+    first: int | None = None  # the iteration at whose end the window starts, as the log numbers it
+    last: int | None = None  # the one at whose end it stops
+    samples: int | float | None = None  # those in the window, or whatever else the unit counts
+    seconds: float | None = None  # how long the window took
+    method: str = "window"  # how it was measured
+    global_batch: int | None = None  # samples per step
+    world_size: int | None = None  # devices
+    run: int = 1  # which run of the log this is, from 1
+    first_printed: int | None = None  # the first iteration that the log prints of the run
+    # the last one; of several epochs that count alike, that of the first
     last_printed: int | None = None
-    interval: int | None = None
+    interval: int | None = None  # how many iterations lie between two printed ones, most often
+    # the ends of the widest window that the rule allows after the warm-up; None if it allows none
     widest: Ends | None = None
+    # the source of each fact that is known about the run: the log, the path, ...
     sources: Mapping[str, str] = field(default_factory=dict)
+    # the share of `seconds` for which training waited for its data; None if the log does not say
     waited: float | None = None
+    # what else the log counts in the window, such as tokens; `samples` themselves are what the
+    # batches hold
     counted: Mapping[str, float] = field(default_factory=dict)
+    # the first batch's loss without dropout, before any training; None if the log does not say
     start_loss: float | None = None
+    # how many evaluations lay between the window's ends and were left out
     evaluations: int | None = None
+    # the seconds that they took by their own stamps: none of `seconds`
     evaluated: float | None = None
+    # seconds from the start of an MLPerf run to its end with success, which is its score,
+    # evaluations included; None if the log does not say both once
     time_to_train: float | None = None
+    # of the check that refuses, by which refusals are grouped; see reperf.logs.checks
     code: str = ""
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()  # what to know beside the number, a sentence each
+
+
+Span = tuple[float, float]  # when something began and ended, in seconds since 1970
+
+
+class Fingerprint(NamedTuple):
+    """What a log shows of the window in which its run was measured."""
+
+    digest: str
+    """SHA-256 of the window's iterations and times, or of its lines where the clock is so coarse
+    that another run may have the same times."""
+    span: Span | None
+    """When the window began and ended; None if the log's clock does not give the day."""
+    step_times: str = ""
+    """As reperf.measuring.intervals.step_times gives them, if they were asked for."""
 
 
 _Result = tuple[Measurement, Facts, Fingerprint | None]
@@ -160,11 +157,9 @@ def measure_log(
     *,
     sources_of_runs: Mapping[int, Sources] | None = None,
 ) -> Iterator[_Result]:
-    """Measure every training run that a log holds.
+    """Measure every training run that a log holds, compressed or not.
 
     Args:
-        name: of the log, for the results.
-        stream: the log, compressed or not.
         log_format: the log's format; by default, it is found from the content.
         sources: what others know about the runs; the log itself comes first.
         sources_of_runs: the same about single runs, by their number, from 1: only these are
@@ -234,10 +229,8 @@ def _measure_runs(
             first, last = measured.first or 0, measured.last or 0
             if log_format is mllog.FORMAT and len(ranks) == number == 1:
                 measured = _of_all_ranks(measured, log, (first, last))
-            fingerprint = fingerprint_of(run, log_format, first, last)
-            if method.step_times:
-                steps = step_times(run.first_epoch, log_format)
-                fingerprint = fingerprint._replace(step_times=steps)
+            steps = step_times(run.first_epoch, log_format) if method.step_times else ""
+            fingerprint = _fingerprint_of(run, log_format, first, last, steps)
         yield replace(measured, run=number), facts, fingerprint
     if not number:
         reason = f"no line is one that {log_format.name} prints for an iteration"
@@ -248,6 +241,38 @@ def _measure_runs(
         why = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
         refused = _refused(name, log_format.name, method, why)
         yield replace(refused, run=missing), Facts(), None
+
+
+def _fingerprint_of(
+    run: LoggedRun, log_format: Format, first: int, last: int, steps: str
+) -> Fingerprint:
+    """What the lines of a run's lowest rank show between two iterations of its first epoch."""
+    rank = min(record.rank for record in run.records)
+    records = [
+        record
+        for record in run.first_epoch
+        if record.rank == rank and first <= record.iteration <= last
+    ]
+    finest = _STEP_OF_UNIX if log_format.clock is UNIX else _STEP
+    stamped = [record for record in records if record.time is not None]
+    durations = [
+        round(((after.time or 0.0) - (before.time or 0.0)) / max(before.tick, finest))
+        for before, after in pairwise(stamped)
+    ] or [round((record.duration or 0.0) / max(record.tick, finest)) for record in records[1:]]
+    times = [record.time if record.stamp is None else record.stamp for record in records]
+    dated = [time for time in times if time is not None and time >= _DATED]
+    is_dated = len(dated) == len(times) > 1
+    content: list[object] = [record.text for record in records]
+    if len(set(durations)) >= _FEWEST:
+        content = [*durations]
+    elif is_dated and any(time % 1 for time in dated):  # finer than seconds
+        content = [*dated]
+    iterations = [record.iteration for record in records]
+    return Fingerprint(
+        digest=sha256(repr((iterations, content)).encode()).hexdigest(),
+        span=(min(dated), max(dated)) if is_dated else None,
+        step_times=steps,
+    )
 
 
 def _of_all_ranks(measured: Measurement, log: LogFile, ends: Ends) -> Measurement:
@@ -288,13 +313,11 @@ def _measure_together(
 
     try:
         if not facts.get("together"):
-            raise Refused(
-                "trainers", "ranks write lines of their own, and the log does not say `together`"
-            )
+            why = "ranks write lines of their own, and the log does not say `together`"
+            raise Refused("trainers", why)
         if number > 1:
-            raise Refused(
-                "trainers", "runs of trainers that keep their own time lie in one log; allowed: one"
-            )
+            why = "runs of trainers that keep their own time lie in one log; allowed: one"
+            raise Refused("trainers", why)
         runs = runs_of_ranks(logs, log_format, int(facts.need("world_size")))
         return replace(measured, **summed(runs, fields_of))
     except Refused as refusal:
@@ -365,9 +388,8 @@ def _gather(facts: Facts, run: LoggedRun, sources: Sources, method: Method) -> N
     for source, known in ((LOG, run.facts), *sources):
         facts.add(source, known)
     if facts.get("forward_only"):
-        raise Refused(
-            "no-training", "the log says that its run trains nothing: it runs forward only"
-        )
+        why = "the log says that its run trains nothing: it runs forward only"
+        raise Refused("no-training", why)
     facts.settle()
 
 
@@ -391,7 +413,8 @@ def _published(
         raise Refused("impossible", f"the published method gives {estimate.throughput:g}")
     rank = min(record.rank for record in run.records)
     lines = [record for record in run.records if record.rank == rank]
-    if in_order(lines) and lines[0].time is not None:
+    places = [(record.epoch, record.iteration) for record in lines]
+    if places == sorted(set(places)) and lines[0].time is not None:
         step_samples(intervals(lines, log_format), log_format, facts)
     values = estimate._asdict()
     if not estimate.unit:

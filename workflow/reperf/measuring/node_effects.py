@@ -20,8 +20,7 @@ from reperf.measuring.margin_rule import OF_A_MEDIAN, t_bound, t_tail
 from reperf.measuring.statistics import SIGNIFICANCE, holm
 from reperf.tables import CELL
 
-MARGIN = 1.0
-"""Percent of a throughput by which a node must be slower."""
+MARGIN = 1.0  # percent of a throughput by which a node must be slower
 FEWEST_NODES, FEWEST_RUNS = 3, 3
 """Of two nodes nobody can tell which is right; fewer runs of a node are an accident of theirs."""
 
@@ -29,10 +28,8 @@ FEWEST_NODES, FEWEST_RUNS = 3, 3
 class Moved(NamedTuple):
     """A cell of which a slow node ran a part."""
 
-    cell: tuple[str, ...]
-    """By CELL."""
-    median: float
-    """Of all its runs."""
+    cell: tuple[str, ...]  # by CELL
+    median: float  # of all its runs
     without: float | None
     """Of those on other nodes; None: there are none."""
 
@@ -42,11 +39,9 @@ class SlowNode(NamedTuple):
 
     name: str
     runs: int
-    slower: float
-    """Percent below the others' median."""
+    slower: float  # percent below the others' median
     low: float
-    high: float
-    """The interval of `slower`; those of all nodes hold together with 95 %."""
+    high: float  # the interval of `slower`; those of all nodes hold together with 95 %
     moved: tuple[Moved, ...]
 
 

@@ -12,23 +12,17 @@ from reperf.measuring.margin_rule import t_bound
 from reperf.measuring.report_sides import Side
 from reperf.measuring.statistics import SIGNIFICANCE
 
-LEAST_FREEDOM = 6
-"""The fewest differences from which a threshold is computed."""
+LEAST_FREEDOM = 6  # the fewest differences from which a threshold is computed
 
 
 @dataclass(frozen=True)
 class CellNoise:
-    """A cell that several campaigns have measured.
+    """A cell that several campaigns have measured."""
 
-    Attributes:
-        name: of the cell.
-        changes: the logarithm of each campaign's throughput over the first's, which is 0.
-        within: the coefficient of variation of its repeats, median of the campaigns.
-    """
-
-    name: str
+    name: str  # of the cell
+    # the logarithm of each campaign's throughput over the first's, which is 0
     changes: tuple[float, ...]
-    within: float | None
+    within: float | None  # the coefficient of variation of its repeats, median of the campaigns
 
     @property
     def largest(self) -> float:
@@ -74,11 +68,7 @@ class Noise:
 
 
 def noise_of(sides: Sequence[Side]) -> Noise:
-    """Compare campaigns of one build with the first of them.
-
-    Args:
-        sides: two or more reports.
-    """
+    """Compare two or more campaigns of one build with the first of them."""
     first, *others = sides
     changes: dict[Cell, list[float]] = defaultdict(lambda: [0.0])
     not_compared: dict[Cell, str] = {}

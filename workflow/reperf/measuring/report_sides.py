@@ -17,15 +17,13 @@ from reperf.errors import ReperfError
 from reperf.layout import ALL_MEASUREMENTS, DIAGNOSIS, RUN_RECORD, SUITE_MEASUREMENTS
 from reperf.logs.configured import DATA_PARALLEL
 from reperf.logs.facts import FACT_NAMES, Facts
-from reperf.logs.format import Format
 from reperf.logs.formats import format_called
 from reperf.measuring import SUMMED
 from reperf.measuring.archives import DAMAGE, ArchivedFile, open_archive
 from reperf.measuring.comparison import measured
 from reperf.measuring.duplicates import DuplicateFinder
-from reperf.measuring.found_logs import measure_paths
+from reperf.measuring.found_logs import MeasureRequest, RunResult, measure_paths
 from reperf.measuring.measure import Method
-from reperf.measuring.request import MeasureRequest, RunResult
 from reperf.measuring.suite_rows import Row, record_columns
 from reperf.member_names import fault_of_name
 from reperf.records.cell_key import parts_of
@@ -39,31 +37,23 @@ _STATUSES = (*get_args(Status), "refused")
 ALLOWED = (
     "a report's folder, its archive, a measurements.csv, or logs: a file, a folder or an archive"
 )
-Differences = dict[str, tuple[list[str], list[str]]]
-"""What differs -> its values in either report."""
+Differences = dict[str, tuple[list[str], list[str]]]  # what differs -> its values in either report
 _TABLE = PurePath(ALL_MEASUREMENTS)
 READINGS = ("CPU governor", "CPU clock", "CPU quota", "GPU clocks", "GPU power limit", "GPU MIG")
 """The doctor's checks that say how fast a node may run."""
-_DIGITS = 12
-"""Of a digest."""
+_DIGITS = 12  # of a digest
 
 
 @dataclass(frozen=True)
 class Side:
-    """One of two reports.
+    """One of two reports."""
 
-    Attributes:
-        path: what was given.
-        table: as read_measurements gives it; every throughput is positive.
-        records: of its runs, by the names of their logs, where they are to be had.
-        refused: how many logs gave no number, and belong to no cell.
-        readings: clocks and limits of its nodes, if `reperf doctor` looked: check -> what it read.
-    """
-
-    path: Path
-    table: pd.DataFrame
+    path: Path  # what was given
+    table: pd.DataFrame  # as read_measurements gives it; every throughput is positive
+    # of its runs, by the names of their logs, where they are to be had
     records: dict[str, RunRecord]
-    refused: int = 0
+    refused: int = 0  # how many logs gave no number, and belong to no cell
+    # clocks and limits of its nodes, if `reperf doctor` looked: check -> what it read
     readings: dict[str, set[str]] = field(default_factory=dict)
 
 
@@ -84,9 +74,6 @@ def read_side(path: Path) -> Side:
 
 def read_report(path: Path) -> Side | None:
     """Read the tables of a report; None where there are none.
-
-    Args:
-        path: of an existing file or folder.
 
     Raises:
         ReperfError: a table or the archive cannot be read.
@@ -238,7 +225,7 @@ def _row_of(path: Path, result: RunResult) -> Row:
         if record.status != "ok":
             row |= {"status": record.status, "reason": record.reason, "throughput": None}
         return row
-    log_format = format_called(measured_run.format) if measured_run.format else None
+    program = measured_run.format and format_called(measured_run.format).system
     nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
     topology = f"{nodes}n{devices}g" if nodes and devices else None
     if topology is None and measured_run.world_size:
@@ -247,7 +234,7 @@ def _row_of(path: Path, result: RunResult) -> Row:
     folder = PurePath(measured_run.log.removeprefix(str(path)).lstrip("/")).parent
     return row | {
         "suite": "" if str(folder) == "." else str(folder),
-        "system": facts.get("system") or facts.get("framework") or _program(log_format),
+        "system": facts.get("system") or facts.get("framework") or program or measured_run.format,
         "workload": facts.get("workload"),
         "precision": facts.get("precision"),
         "variant": facts.get("variant") or _switched_on(facts),
@@ -260,10 +247,6 @@ def _row_of(path: Path, result: RunResult) -> Row:
         "shape": _sizes(result),
         "parallel": None if parallel == DATA_PARALLEL else parallel,
     }
-
-
-def _program(log_format: Format | None) -> str | None:
-    return None if log_format is None else log_format.system or log_format.name
 
 
 def _switched_on(facts: Facts) -> str:
@@ -305,7 +288,6 @@ def differences(base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]) 
     """What differs between two reports apart from their numbers: name -> the values in each.
 
     Args:
-        base, new: the reports.
         runs: for each report, the rows of the cells that both have.
     """
     ours, theirs = (_known(side, some) for side, some in zip((base, new), runs, strict=True))

@@ -13,16 +13,15 @@ from rich.text import Text
 from reperf.logs.checks import SENTENCES
 from reperf.logs.facts import FACT_NAMES, called, shown
 from reperf.measuring.duplicates import DuplicateFinder
+from reperf.measuring.found_logs import RunResult
 from reperf.measuring.measure import Measurement
-from reperf.measuring.request import RunResult
 from reperf.tables import table_of
 from reperf.terminal import rendered, table_lines
 from reperf.text import printable
 
 HEADER = ("throughput", "unit", "window", "printed", "every", "widest", "batch", "format", "log")
 """The columns that people see; iterations are as the log numbers them."""
-FOLDERS = ("n", "median", "min..max", "unit", "batch", "folder")
-"""The columns of the medians."""
+FOLDERS = ("n", "median", "min..max", "unit", "batch", "folder")  # the columns of the medians
 _LEFT = ("unit", "format", "log", "folder")
 _SELDOM = ("left out", "to train")
 """Further columns, before the format, where a log has anything for them: how many evaluations the
@@ -30,8 +29,7 @@ window goes without, with their time, and the time to train."""
 WARNED, REFUSED = "measured with a warning", "refused"
 _SCATTERED = 1.25
 """How many times as fast as the slowest run the fastest may be; WIDE, without importing pandas."""
-_BELOW = 4
-"""Spaces before a line that belongs to the one above it."""
+_BELOW = 4  # spaces before a line that belongs to the one above it
 _OF_ONE_RUN = frozenset({"start_loss", "hosts", "run_start", "run_stop", "run_span"})
 """The facts that may differ between repeats of a training."""
 _Setup = tuple[tuple[str, object], ...]
@@ -47,7 +45,6 @@ def table(
     refusal comes first. A reason that all of its runs have is in its heading.
 
     Args:
-        results: what each run gave.
         width: how long lines may be; None: as long as they are.
         files: whether to show every run that was refused, and not only the first of a code.
     """
@@ -113,9 +110,7 @@ def csv_lines(runs: Iterable[Measurement]) -> Iterator[str]:
         yield table_of([row], names).splitlines()[1]
 
 
-def _groups(
-    runs: Iterable[Measurement],
-) -> Mapping[tuple[str, str], list[tuple[Measurement, str]]]:
+def _groups(runs: Iterable[Measurement]) -> Mapping[tuple[str, str], list[tuple[Measurement, str]]]:
     """Warnings and refusals by their code, the most frequent first: runs, each with the reason."""
     groups: dict[tuple[str, str], list[tuple[Measurement, str]]] = defaultdict(list)
     for run in runs:

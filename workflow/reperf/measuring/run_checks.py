@@ -39,33 +39,22 @@ what they print is a mean of a few iterations."""
 FEWEST_PACES = 3
 LONG = 20.0
 """An interval may be this many times as long as the median; DENIED, if its line has a speed."""
-FEWEST_STEPS = 4
-"""Intervals of a window, of which a median is one."""
+FEWEST_STEPS = 4  # intervals of a window, of which a median is one
 BETWEEN_MACHINES = 1.0
 """Seconds by which the wall clock of a run record may differ from that of its log."""
 
 
 @dataclass(frozen=True)
 class WindowOfRun:
-    """A window of a run, as the checks see it.
+    """A window of a run, as the checks see it."""
 
-    Attributes:
-        run: the run.
-        log_format: its log's format.
-        facts: what is known about it.
-        records: those in which the window must lie.
-        repeated: how often an iteration is printed again.
-        ends: of the window.
-        steps: the intervals inside.
-    """
-
-    run: LoggedRun
-    log_format: Format
-    facts: Facts
-    records: Sequence[Record]
-    repeated: Counter[int]
-    ends: tuple[int, int]
-    steps: Sequence[Interval]
+    run: LoggedRun  # the run
+    log_format: Format  # its log's format
+    facts: Facts  # what is known about it
+    records: Sequence[Record]  # those in which the window must lie
+    repeated: Counter[int]  # how often an iteration is printed again
+    ends: tuple[int, int]  # of the window
+    steps: Sequence[Interval]  # the intervals inside
 
     @property
     def seconds(self) -> float:
@@ -140,10 +129,8 @@ def _check_second_clock(window: WindowOfRun) -> tuple[str, ...]:
     means = window.log_format.mean_durations
     both = [step for step in window.steps if step.also is not None]
     if not both and window.facts.get("run_start"):
-        raise Refused(
-            "two-clocks",
-            "the log stamps the start of its run, and not all of the lines in the window",
-        )
+        why = "the log stamps the start of its run, and not all of the lines in the window"
+        raise Refused("two-clocks", why)
     if both and len(both) < len(window.steps) and not means:
         raise Refused("two-clocks", "some lines in the window lack the second time stamp")
     first, second = fsum(step.seconds for step in both), fsum(step.also or 0.0 for step in both)
@@ -251,10 +238,8 @@ def _check_within_run(window: WindowOfRun) -> None:
     for earliest, latest, slack, source in spans:
         took = latest - earliest
         if seconds > took + slack + BETWEEN_CLOCKS:
-            raise Refused(
-                "outside-run",
-                f"the window takes {seconds:.6g} s, the run took {took:.6g} s by {source}",
-            )
+            why = f"the window takes {seconds:.6g} s, the run took {took:.6g} s by {source}"
+            raise Refused("outside-run", why)
         for iteration, stamp in stamped:
             outside = max(earliest - stamp, stamp - latest)
             if outside > slack:
@@ -322,9 +307,8 @@ def check_complete(run: LoggedRun, facts: Facts) -> None:
     if iterations and every and (why := _not_as_planned(run, int(iterations), int(every), facts)):
         by = facts.tellers()["print_every"]
         more = " and further ones" if facts.get("together") else ""
-        raise Refused(
-            "plan", f"{why}; allowed by {by}: each {every} of {iterations} iterations{more}, once"
-        )
+        why = f"{why}; allowed by {by}: each {every} of {iterations} iterations{more}, once"
+        raise Refused("plan", why)
 
 
 def _contradicts_itself(run: LoggedRun, facts: Facts) -> str:

@@ -16,10 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 
-CONFIDENCE = 0.95
-"""The least coverage at which a confidence interval is given."""
-SIGNIFICANCE = 0.05
-"""The greatest p at which a two-sided test calls two cells different."""
+CONFIDENCE = 0.95  # the least coverage at which a confidence interval is given
+SIGNIFICANCE = 0.05  # the greatest p at which a two-sided test calls two cells different
 
 WIDE = 1.25
 """The greatest speedup of single repeats over the least beyond which a speedup says nothing."""
@@ -46,11 +44,9 @@ class Interval(NamedTuple):
 class Ranked(NamedTuple):
     """A cell's place among others."""
 
-    cell: int
-    """Which of the cells it is."""
+    cell: int  # which of the cells it is
     median: float
-    ratio: float
-    """Its median divided by that of the fastest."""
+    ratio: float  # its median divided by that of the fastest
     verdict: Literal["fastest"] | Verdict
     p: float | None
     """Of the test against the fastest, corrected for the number of rivals; None: it is that."""
@@ -106,12 +102,7 @@ def speedup(median: float, baseline: float) -> float:
 def speedup_range(
     values: tuple[float, float], baseline: tuple[float, float]
 ) -> tuple[float, float]:
-    """The least and the greatest speedup that single repeats give, by their minima and maxima.
-
-    Examples:
-        >>> speedup_range((18.0, 22.0), (9.0, 11.0))
-        (1.64, 2.44)
-    """
+    """The least and the greatest speedup that single repeats give, by their minima and maxima."""
     return speedup(values[0], baseline[1]), speedup(values[1], baseline[0])
 
 
@@ -269,13 +260,10 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-MOST_ARRANGEMENTS = 50_000
-"""Up to so many are all looked at; of more, DRAWS."""
+MOST_ARRANGEMENTS = 50_000  # up to so many are all looked at; of more, DRAWS
 DRAWS = 20_000
-_BORROWED = 4
-"""Degrees of freedom that the spread of the other cells adds to that of a cell."""
-_ROUNDING = 1e-12
-"""The standard deviation of a logarithm below which repeats are equal."""
+_BORROWED = 4  # degrees of freedom that the spread of the other cells adds to that of a cell
+_ROUNDING = 1e-12  # the standard deviation of a logarithm below which repeats are equal
 
 
 def step_down(
@@ -369,12 +357,7 @@ def repeats_to_resolve(rivals: int) -> int:
 
 
 def repeats_for_interval() -> int:
-    """How many repeats have an interval of their median.
-
-    Examples:
-        >>> repeats_for_interval()
-        6
-    """
+    """How many repeats have an interval of their median."""
     return next(n for n in count(1) if median_interval(range(n)))
 
 

@@ -17,19 +17,16 @@ from reperf.logs.format import Format
 from reperf.measuring.counts import ANY, per_second, unit_of
 from reperf.measuring.intervals import COARSEST, Interval, check_evaluations
 
-TOLERANCE = 0.05
-"""How far the printed speed may be from batch x world / step time."""
+TOLERANCE = 0.05  # how far the printed speed may be from batch x world / step time
 NEARER = 3.0
 """How many times as near as any other size the one must be that the printed speeds mean."""
-DENIED = 2.0
-"""An interval may be this many times as long as the speed in its own line says."""
+DENIED = 2.0  # an interval may be this many times as long as the speed in its own line says
+Size = int | Fraction  # of a step, in samples
 _SAME = {"rel_tol": COARSEST}
 """How near two sizes are between which it does not matter which is meant."""
 
 
-def step_samples(
-    steps: Sequence[Interval], log_format: Format, facts: Facts
-) -> int | Fraction | None:
+def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) -> Size | None:
     """The samples in one step of the iteration count, checked against the printed speeds.
 
     Printed speeds times their intervals give samples; divided by the steps, they give the batch of
@@ -77,8 +74,8 @@ def step_samples(
 
 
 def _fitting(
-    implied: float, sizes: Mapping[str, int | Fraction], world: int | None
-) -> list[tuple[float, int | Fraction]]:
+    implied: float, sizes: Mapping[str, Size], world: int | None
+) -> list[tuple[float, Size]]:
     """The sizes of a step that fit what the printed speeds mean, and by how much they are off."""
     sized = [(implied, size) for size in sizes.values()]
     trained = sizes.get("epoch_trained")
@@ -88,7 +85,7 @@ def _fitting(
     return [(float(off), size) for off, size in by_distance if off <= TOLERANCE]
 
 
-def _of_one_device(implied: float, trained: int | Fraction | None) -> str:
+def _of_one_device(implied: float, trained: Size | None) -> str:
     """How many devices there may be, if the printed speeds seem to be those of one."""
     devices = round(trained / implied) if trained and implied > 0 else 0
     if devices < 2 or abs(implied * devices / (trained or 1) - 1) > TOLERANCE:
@@ -125,7 +122,7 @@ def _trained(step: Interval) -> float:
     return step.seconds * (step.rate or 0.0) / (step.stop - step.start)
 
 
-def _undisputed(sizes: Mapping[str, int | Fraction], log_format: Format) -> int | Fraction | None:
+def _undisputed(sizes: Mapping[str, Size], log_format: Format) -> Size | None:
     """The first of the sizes that a step may be, where no speed is printed."""
     if not sizes:
         return None
@@ -155,9 +152,7 @@ def warm_up(steps: Sequence[Interval], log_format: Format, facts: Facts, iterati
     return ceil(iterations * batch / (batches * step))
 
 
-def _step_sizes(
-    steps: Sequence[Interval], log_format: Format, facts: Facts
-) -> dict[str, int | Fraction]:
+def _step_sizes(steps: Sequence[Interval], log_format: Format, facts: Facts) -> dict[str, Size]:
     """The samples that a step may be, by what it then is."""
     sizes: dict[str, Any] = {fact: facts.get(fact) for fact in log_format.step_is}
     if "sample" in sizes:  # samples are counted by batches, at least
@@ -179,7 +174,7 @@ _EPOCHS = ("epoch_trained", "epoch_samples", "epoch_batches")
 """What an epoch may be: the first, if the log says it, rules out the others."""
 
 
-def _other_sizes(sizes: Mapping[str, int | Fraction], log_format: Format) -> str:
+def _other_sizes(sizes: Mapping[str, Size], log_format: Format) -> str:
     """What else a step is not, in a format that leaves it open."""
     if len(log_format.step_is) == 1:
         return ""

@@ -20,9 +20,15 @@ from reperf.logs.format import Format
 from reperf.logs.formats import format_called, mllog
 from reperf.measuring.counts import ANY, all_counts, per_second, unit_of
 from reperf.measuring.duplicates import DuplicateFinder
-from reperf.measuring.found_logs import files_of, measure_paths, own_run
+from reperf.measuring.found_logs import (
+    NO_LOG,
+    MeasureRequest,
+    RunResult,
+    files_of,
+    measure_paths,
+    own_run,
+)
 from reperf.measuring.measure import Measurement, Method
-from reperf.measuring.request import NO_LOG, MeasureRequest, RunResult
 from reperf.measuring.variants import facts_of_format, facts_of_system, variant_said
 from reperf.member_names import fault_of_name, shown
 from reperf.records.cell_key import key_of
@@ -40,6 +46,7 @@ SOURCE = "the configuration"
 _OF_OK = ("throughput", "waited", "also_throughput", "also_unit")
 """The columns of a row that only a run which counts has."""
 _CLAIMS: tuple[FactName, ...] = ("workload", "precision", "world_size")
+"""What a row is compared by: it says which of these the configuration alone claims."""
 _OF_A_CELL: tuple[FactName, ...] = ("framework", "device", "data_set", "platform")
 """What no suite need say, and repeats must have in common."""
 _OF_RECORD = (
@@ -86,8 +93,6 @@ def measure_suite(
     """Measure all that a suite names: its own runs, and the logs of others.
 
     Args:
-        suite: the suite, which sets the window and the unit.
-        runs: its own, as the configuration plans them.
         plans: a run's folder -> the digest of its plan; None: of any plan.
 
     Returns:
@@ -269,8 +274,6 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
     """One row of measurements.csv.
 
     Args:
-        suite: the suite that takes the row.
-        result: what the log gave.
         source: where the log is from; None for a run made here.
     """
     measured, facts, run = result.measured, result.facts, result.run
@@ -288,10 +291,13 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
     system = run.system if run else (log_format and log_format.system) or "unknown"
     variant = run.shown_variant if run else None
     parallel = run.identity["parallel"] if run else facts.get("parallel")
-    log, shape = measured.log, written_shape(suite.shape)
+    log, shape, tellers = measured.log, written_shape(suite.shape), facts.tellers()
     if source is not None:
         system = source.system or system
-        variant = source.variant or (variant if run else _variant_of(result, system))
+        if not run:  # of a log of ours without a record: as an entry with its switches is named
+            several = facts.get("accumulation") if log_format is mllog.FORMAT else None
+            variant = shown_variant(variant_said(facts, system), several)
+        variant = source.variant or variant
         log = f"{source.id}{log.removeprefix(str(source.path))}"
     return {
         "suite": suite.name,
@@ -326,23 +332,10 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         "parallel": None if parallel == DATA_PARALLEL else parallel,
         "servers": run.identity["servers"] if run else None,
         **record_columns(result.record, measured),
-        "unconfirmed": ", ".join(_unconfirmed(facts)),
+        "unconfirmed": ", ".join(called(name) for name in _CLAIMS if tellers.get(name) == SOURCE),
         "warnings": ", ".join(warning.partition(":")[0] for warning in measured.warnings),
         "step_times": result.fingerprint.step_times if result.fingerprint else "",
     }
-
-
-def _variant_of(result: RunResult, system: str) -> str | None:
-    """The variant of a log of ours without a record, as an entry with its switches is named."""
-    ours = result.measured.format == mllog.FORMAT.name
-    several = result.facts.get("accumulation") if ours else None
-    return shown_variant(variant_said(result.facts, system), several)
-
-
-def _unconfirmed(facts: Facts) -> list[str]:
-    """What the configuration alone says a log trained, of what a row is compared by."""
-    tellers = facts.tellers()
-    return [called(name) for name in _CLAIMS if tellers.get(name) == SOURCE]
 
 
 def _not_theirs(source: LogSource, log_format: Format) -> str:
@@ -401,10 +394,6 @@ def _verdict(suite: Suite, result: RunResult, placed: bool) -> tuple[str, str]:
 def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     """What a run's record adds to its row: where and when it ran, beside what, and what it took.
 
-    Args:
-        record: of the run, if one of ours lies beside the log.
-        measured: what the log gave.
-
     Returns:
         Columns of measurements.csv; empty where there is no record, or it does not say.
     """
@@ -434,14 +423,10 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     if measured.status == "ok":
         row["joules"] = _joules(record, measured)
         row["matrix_rate"] = record.matrix_rate
-        row["data_sheet_rate"] = _data_sheet_rate(record)
+        models = {gpu.name for gpu in record.host.gpus}
+        if record.run.device == "cuda" and len(models) == 1:
+            row["data_sheet_rate"] = data_sheet_rate(models.pop(), record.run.precision)
     return row
-
-
-def _data_sheet_rate(record: RunRecord) -> float | None:
-    """What the data sheet says of a run's GPUs; None if rank 0's machine has several models."""
-    names = {gpu.name for gpu in record.host.gpus} if record.run.device == "cuda" else set()
-    return data_sheet_rate(names.pop(), record.run.precision) if len(names) == 1 else None
 
 
 def _held_back(record: RunRecord, measured: Measurement) -> Row:

@@ -1,15 +1,18 @@
 """From runs to cells: one row per cell, each with its numbers or the reason for none."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from io import StringIO
 from math import nan
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from reperf.config import Cell
+from reperf.config import Cell, Suite, runs_of
 from reperf.errors import ReperfError
+from reperf.layout import tables_of
 from reperf.measuring import SUMMED
 from reperf.measuring.counts import per_second, unit_of
 from reperf.measuring.marks import marks_of
@@ -20,12 +23,41 @@ from reperf.measuring.statistics import (
     speedup_range,
     spread,
 )
+from reperf.measuring.suite_rows import measure_suite
 from reperf.systems import load_workloads, read_shape
-from reperf.tables import CELL, SETTING, SUMMARY
+from reperf.tables import CELL, MEASUREMENTS, SETTING, SUMMARY, read_measurements, table_of
 
 _BATCH = "batch_size_per_device"
 PLACE = ("topology", "num_nodes", "devices_per_node")
 """CELL columns in which the cells of one speedup series may differ."""
+
+
+def measured_tables(
+    suite: Suite, cells: Sequence[Cell], plans: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """Measure and summarise a suite: the tables' names and their texts.
+
+    Args:
+        cells: of the suite, with known batch sizes.
+        plans: a run's folder -> the digest of its plan; left out: any record's will do.
+    """
+    measurements = table_of(measure_suite(suite, runs_of(cells), plans), MEASUREMENTS)
+    measured = read_measurements(StringIO(measurements))
+    rows = summarise(measured, cells, unit=suite.unit, baseline=suite.baseline)
+    return dict(zip(tables_of(suite.name), (measurements, table_of(rows, SUMMARY)), strict=True))
+
+
+def check_tables(suite: Suite, cells: Sequence[Cell], plans: Mapping[str, str]) -> None:
+    """Refuse tables of a suite that are not what its logs and records give.
+
+    A list of digests cannot prove itself, so a table and its digest may have been edited together.
+    """
+    for table, text in measured_tables(suite, cells, plans).items():
+        if Path(table).read_bytes() != text.encode():
+            raise ReperfError(
+                f"{table}: is not what the logs give; allowed: as measured; once it is removed, "
+                "the next call makes it again"
+            )
 
 
 def summarise(
@@ -46,9 +78,7 @@ def summarise(
         baseline: the topology that speedup is against; None: the smallest of each series.
     """
     placed = measurements[measurements["topology"] != ""]
-    groups = {
-        _key(name): runs for name, runs in placed.groupby(list(CELL), sort=False, dropna=False)
-    }
+    groups = {_key(key): runs for key, runs in placed.groupby(list(CELL), sort=False, dropna=False)}
     rows, others = [], dict(groups)
     for cell in cells:
         key = _key_in(others, _identity(cell))

@@ -9,8 +9,7 @@ from reperf.logs.format import Format
 from reperf.logs.formats import PROGRAMS
 from reperf.systems import load_systems
 
-NO_VARIANT = "none"
-"""What a run says that is of no variant."""
+NO_VARIANT = "none"  # what a run says that is of no variant
 _ACCUMULATION = re.compile(r"accumulation-(\d{1,5})")
 """What of a variant's name says how many batches an iteration is."""
 

@@ -95,10 +95,8 @@ def by_window(
         )
     batch = step_samples(steps if holes else inside, log_format, facts)
     if holes:
-        raise Refused(
-            "too-short",
-            f"too short: {what} ends at iteration {reached}, the window at {ends[1]}",
-        )
+        why = f"too short: {what} ends at iteration {reached}, the window at {ends[1]}"
+        raise Refused("too-short", why)
     check_end(run, records[0].epoch, ends[1])
     if (short := cut_short(steps, log_format)) and short in inside:
         raise Refused(
@@ -110,18 +108,16 @@ def by_window(
     exact = window.iterations * (batch or facts.need(log_format.step_is[0]))
     samples = int(exact)
     if samples != exact:
-        raise Refused(
-            "counts", f"the window holds {float(exact):.6g} samples, which is no whole number"
-        )
+        why = f"the window holds {float(exact):.6g} samples, which is no whole number"
+        raise Refused("counts", why)
     counts = counted_between(records, ends)
     check_counts(counts, samples)
     check_seen(records, ends, samples, facts)
     amount = samples if count is None else amount_of(counts, count, samples, facts)
     speed = amount / seconds
     if not SLOWEST <= speed <= FASTEST:
-        raise Refused(
-            "impossible", f"implausible throughput: {amount} {count or ANY} in {seconds:g} s"
-        )
+        why = f"implausible throughput: {amount} {count or ANY} in {seconds:g} s"
+        raise Refused("impossible", why)
     return {
         "first": ends[0],
         "last": ends[1],

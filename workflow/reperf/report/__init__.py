@@ -36,16 +36,12 @@ def write_report(
     """Write the report: a page, a plain document in Markdown, and a page of published reports.
 
     Args:
-        report: the configuration.
-        records: of all runs.
         measurements: as read_measurements gives them, all suites.
         summary: as read_summary gives it, all suites.
         figures: folder that holds <suite>-{throughput,speedup}.svg and published/; the pages embed
             them, the document links to them.
         html, markdown, published: the files to write; the last is the page of published reports.
-        diagnosis: what `reperf doctor` found on the machines, if it was run.
         archives: the archives of the suites, each with its SHA-256.
-        compared: this report with an earlier one.
 
     Raises:
         ReperfError: a file cannot be written.

@@ -33,8 +33,7 @@ class CellView(Entry):
 
     runs: tuple[RunView, ...]
     published: tuple[Row, ...]
-    slow_nodes: tuple[str, ...] = ()
-    """The slow nodes on which some of its runs were."""
+    slow_nodes: tuple[str, ...] = ()  # the slow nodes on which some of its runs were
 
     @property
     def marks(self) -> list[str]:

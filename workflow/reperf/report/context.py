@@ -16,22 +16,8 @@ import pandas as pd
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
 from reperf.drawing.figures import several_steps
-from reperf.drawing.labels import (
-    MOST_HOSTS,
-    repeats_of,
-    series_of,
-    system_title,
-    title_of,
-    unit_of,
-)
-from reperf.drawing.panels import (
-    Panel,
-    Rival,
-    Row,
-    cell_of,
-    finding,
-    panels,
-)
+from reperf.drawing.labels import MOST_HOSTS, repeats_of, series_of, system_title, title_of, unit_of
+from reperf.drawing.panels import Panel, Rival, Row, cell_of, finding, panels
 from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
@@ -41,12 +27,7 @@ from reperf.measuring.node_effects import SlowNode, slow_nodes
 from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
 from reperf.measuring.summary import strays_of
 from reperf.number_format import ABSENT, day_and_time, in_four_digits, memory, number, percent
-from reperf.published import (
-    PublishedTable,
-    epochs_beside,
-    published_for,
-    published_without_size,
-)
+from reperf.published import PublishedTable, epochs_beside, published_for, published_without_size
 from reperf.records.cell_key import short
 from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import BESIDE, UNUSABLE, RunRecord
@@ -60,8 +41,7 @@ from reperf.text import count
 
 Item = TypeVar("Item")
 PublishedKey = tuple[str, str, int | None, str]
-FEW_ROWS = 72
-"""The most cells of which the first screens show all device counts at once."""
+FEW_ROWS = 72  # the most cells of which the first screens show all device counts at once
 
 
 class Further(NamedTuple):
@@ -118,8 +98,7 @@ class LoaderCost(NamedTuple):
 
     cell: CellView
     twin: CellView
-    ratio: Ratio
-    """Its throughput over the twin's."""
+    ratio: Ratio  # its throughput over the twin's
 
 
 class LooseTable(NamedTuple):
@@ -140,8 +119,7 @@ class SuiteView:
     sets: dict[str, list[str]]
     """The data sets that were read, with their samples -> their bytes in each format."""
     cells: tuple[CellView, ...]
-    unplaced: tuple[Row, ...]
-    """The logs that are in no cell: their rows of measurements.csv."""
+    unplaced: tuple[Row, ...]  # the logs that are in no cell: their rows of measurements.csv
     without_size: tuple[PublishedTable, ...] = ()
     """Published tables of the same workload and precision that name no batch size."""
     published_epochs: pd.DataFrame | None = None
@@ -237,9 +215,10 @@ class SuiteView:
     @property
     def crops_differ(self) -> bool:
         """Whether TensorFlow cropped the images of some measured cells, but not of all."""
-        records = [run.record for cell in self.measured for run in cell.runs]
-        runs = [record.run for record in records if record]
-        return len({_cropped_by_tensorflow(run) for run in runs if _reads_images(run)}) > 1
+        runs = [run.record.run for cell in self.measured for run in cell.runs if run.record]
+        images = {name for name, known in load_workloads().items() if known.data == "images"}
+        read = [run for run in runs if run.input != "synthetic" and run.workload in images]
+        return len(set(map(_cropped_by_tensorflow, read))) > 1
 
     @property
     def runs(self) -> list[RunView]:
@@ -295,17 +274,11 @@ class SuiteView:
 
 @dataclass(frozen=True)
 class Timing:
-    """The length and the window of some suites' runs.
+    """The length and the window of some suites' runs."""
 
-    Attributes:
-        iterations: how many each run trains; None for logs of others.
-        window: the measured iterations.
-        suites: the names of the suites.
-    """
-
-    iterations: int | None
-    window: Window
-    suites: tuple[str, ...]
+    iterations: int | None  # how many each run trains; None for logs of others
+    window: Window  # the measured iterations
+    suites: tuple[str, ...]  # the names of the suites
 
 
 @dataclass(frozen=True)
@@ -344,13 +317,10 @@ class Context:
     config: Report
     records: tuple[RunRecord, ...]
     suites: tuple[SuiteView, ...]
-    published: bool
-    """Whether the page of the published reports lies beside this one."""
+    published: bool  # whether the page of the published reports lies beside this one
     diagnosis: Diagnosis | None
-    tables: tuple[str, ...]
-    """The files that hold the numbers."""
-    archives: dict[str, str]
-    """The archives of the suites, each with its SHA-256."""
+    tables: tuple[str, ...]  # the files that hold the numbers
+    archives: dict[str, str]  # the archives of the suites, each with its SHA-256
     slow_nodes: tuple[SlowNode, ...] = ()
     """The nodes that are slower than the others, according to all single-node runs."""
     limits: ClassVar[dict[str, float]] = {
@@ -380,12 +350,8 @@ class Context:
     @property
     def not_measured(self) -> list[tuple[SuiteView, CellView]]:
         """The cells of which some run has no number, each with its suite."""
-        return [
-            (suite, cell)
-            for suite in self.suites
-            for cell in suite.tried
-            if cell.row.status != "ok"
-        ]
+        tried = ((suite, cell) for suite in self.suites for cell in suite.tried)
+        return [(suite, cell) for suite, cell in tried if cell.row.status != "ok"]
 
     @property
     def marks(self) -> dict[str, int]:
@@ -437,11 +403,7 @@ class Context:
         )
 
     def loader_costs(self, suite: SuiteView) -> list[LoaderCost]:
-        """The measured cells of a suite beside those of its twin with synthetic input.
-
-        Args:
-            suite: of this report; one with synthetic input has no twin.
-        """
+        """The measured cells of a suite beside those of its twin with synthetic input."""
         synthetic = [one for one in self.suites if one.config.input == "synthetic"]
         twins = {_alike(cell): cell for one in synthetic for cell in one.measured}
         if suite in synthetic:
@@ -583,11 +545,9 @@ def gather(
     """Gather the contents of a report.
 
     Args:
-        config: the configuration.
         records: of the runs; records of other runs are ignored.
         measurements: as read_measurements gives them.
         summary: as read_summary gives it.
-        diagnosis: what `reperf doctor` found, if it was run.
         published: whether to show the numbers of published reports beside the measured.
         tables: the files that hold the numbers, for the reader.
         archives: the archives of the suites, each with its SHA-256.
@@ -677,12 +637,8 @@ def _sets(records: Iterable[RunRecord]) -> dict[str, list[str]]:
     return dict(sizes)
 
 
-def _reads_images(part: Suite | Run) -> bool:
-    """Whether it reads images, which each system crops at random in its own way."""
-    return part.input != "synthetic" and load_workloads()[part.workload].data == "images"
-
-
 def _cropped_by_tensorflow(run: Run) -> bool:
+    """Whether images were cropped at random in TensorFlow's way, and not in DALI's."""
     system = load_systems().get(run.system)
     by_dali = "dali" in (run.variant or "").split("+")
     return system is not None and system.framework == "tensorflow" and not by_dali

@@ -6,22 +6,27 @@ fastest, where scripts may run.
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
+from inspect import getmembers, isfunction
 from itertools import product
 from pathlib import Path
 from typing import Any
 from zlib import crc32
 
+import pandas as pd
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from reperf import __version__, number_format
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER
+from reperf.layout import PUBLISHED_KINDS
+from reperf.logs.facts import called
 from reperf.measuring.comparison_output import Compared
 from reperf.measuring.history import History
 from reperf.measuring.statistics import rank_of_bound
 from reperf.published import discrepancies, load_tables
-from reperf.report.comparison_view import ComparisonView
+from reperf.report.change_views import HEIGHT, ComparisonView, LineView
 from reperf.report.context import Context
-from reperf.report.history_view import HEIGHT, LineView
-from reperf.report.pages import page_environment
 from reperf.text import printable, printable_lines
 
 # The names under which style.css defines each colour for light and for dark.
@@ -35,11 +40,9 @@ def render_html(
     """The page.
 
     Args:
-        context: what to report.
         figures: folder of the figures, as the workflow writes them.
         root: what leads from the page to the folder in which the paths of logs begin: "" or
             "../".
-        compared: the report with an earlier one.
     """
     bounds = {
         f"{ours},{theirs}": rank_of_bound(ours, theirs)[0]
@@ -52,11 +55,7 @@ def render_html(
 
 
 def render_published(figures: Path) -> str:
-    """The page of the published reports: their figures and tables, and where they disagree.
-
-    Args:
-        figures: folder that holds published/.
-    """
+    """The page of published reports, whose figures lie below published/, and of what disagrees."""
     by_kind = defaultdict(list)
     for discrepancy in discrepancies():
         by_kind[discrepancy.kind].append(discrepancy)
@@ -69,12 +68,7 @@ def render_comparison(compared: Compared) -> str:
 
 
 def render_history(folder: str, history: History) -> str:
-    """The page of cells over time.
-
-    Args:
-        folder: the name of what was read.
-        history: its cells.
-    """
+    """The page of cells over time."""
     return render_page(
         "history.html.j2",
         folder=folder,
@@ -89,7 +83,6 @@ def render_page(template: str, figures: Path = Path(), **given: Any) -> str:  # 
 
     Args:
         figures: folder of the figures that the template draws.
-        given: what the template asks for.
     """
     environment = page_environment(block, finalize=_shown, autoescape=True)
     return environment.get_template(template).render(
@@ -98,6 +91,29 @@ def render_page(template: str, figures: Path = Path(), **given: Any) -> str:  # 
         script=Markup(SCRIPT.read_text(encoding="utf-8")),
         drawing=lambda stem, label: inline_svg(figures / f"{stem}.svg", stem, label),
     )
+
+
+def page_environment(
+    *filters: Callable[..., object], finalize: Callable[[Any], Any], autoescape: bool = False
+) -> Environment:
+    """The environment that finds and fills in templates; an undefined name is an error.
+
+    Args:
+        filters: of this form, beside all functions of reperf.number_format; each by its own name.
+    """
+    environment = Environment(
+        loader=PackageLoader("reperf.report"),
+        autoescape=autoescape,
+        finalize=finalize,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters |= dict(getmembers(number_format, isfunction))
+    environment.filters |= {function.__name__: function for function in (called, *filters)}
+    environment.tests["given"] = pd.notna
+    environment.globals |= {"published_kinds": PUBLISHED_KINDS, "version": __version__}
+    return environment
 
 
 def block(text: str) -> Markup:
@@ -115,7 +131,6 @@ def inline_svg(path: Path, name: str, label: str) -> Markup:
     """A figure of ours as part of a page, in the page's colours.
 
     Args:
-        path: the SVG file that reperf.drawing.figures wrote.
         name: makes the ids unique among the page's figures.
         label: what the figure shows, for those who cannot see it.
     """

@@ -5,7 +5,7 @@ from typing import Any
 from markupsafe import Markup
 
 from reperf.report.context import Context
-from reperf.report.pages import page_environment
+from reperf.report.html import page_environment
 from reperf.text import in_markdown
 
 
@@ -13,7 +13,6 @@ def render_markdown(context: Context, figures: str) -> str:
     """The document.
 
     Args:
-        context: what to report.
         figures: where the figures are, relative to the document.
     """
     # Jinja escapes for HTML only; for Markdown, `literal` does.

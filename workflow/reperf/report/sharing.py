@@ -49,11 +49,7 @@ class SharedCell:
 
 
 def shared_cells(cells: Sequence[CellView]) -> list[SharedCell]:
-    """A suite's measured cells that share a model, each after its data-parallel cell.
-
-    Args:
-        cells: all of the suite's.
-    """
+    """A suite's measured cells that share a model, each after its data-parallel cell."""
     measured = [cell for cell in cells if cell.measured and not cell.row.source]
     topologies = {cell.row.topology for cell in measured if cell.row.parallel}
     rows = []

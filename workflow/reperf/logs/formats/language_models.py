@@ -7,16 +7,7 @@ from math import prod
 
 from reperf.logs.clock import TRAINED, tick
 from reperf.logs.facts import Fact, FactName
-from reperf.logs.format import (
-    SEEN,
-    Format,
-    Prints,
-    Read,
-    Record,
-    beyond,
-    durations_since,
-    facts_by,
-)
+from reperf.logs.format import SEEN, Format, Prints, Read, Record, beyond, durations_since, facts_by
 
 _COUNT = rb"(\d[\d,]{0,18})"
 
@@ -50,7 +41,6 @@ def _length_and_batch(head: bytes) -> Iterator[Fact]:
 
 NANOGPT = Format(
     name="nanogpt",
-    marker=b": loss ",
     pattern=r"\biter {ITERATION}: loss {NUMBER}, time {MILLISECONDS}ms(?:, mfu {NUMBER}%)?{END}",
     remembering=durations_since(newest=1),
     facts=_length_and_batch,
@@ -99,7 +89,6 @@ def _batches(head: bytes) -> Iterator[Fact]:
 
 NANOCHAT = Format(
     name="nanochat",
-    marker=b" | tok/sec: ",
     pattern=r"\bstep {ITERATION}(?:/{TOTAL})? \({NUMBER}%\) \| loss: {NUMBER} \| lrm: {NUMBER} \| "
     r"dt: {MILLISECONDS}ms \| tok/sec: {THOUSANDS} \| (?:bf16_)?mfu: {NUMBER}{END}",
     facts=_batches,
@@ -117,8 +106,7 @@ sequence, the batch of a device and of all, in tokens, and how many batches it a
 Source: github.com/karpathy/nanochat, scripts/base_train.py; lines as in its discussion 1.
 """
 
-_UNTIMED = (0, 10)
-"""How many steps, at the start, are in no mean."""
+_UNTIMED = (0, 10)  # how many steps, at the start, are in no mean
 _OFF = 0.5, 0.001
 """By how many steps, and by which share of them, a mean may be off, for it is rounded."""
 
@@ -257,7 +245,6 @@ def _golf(head: bytes) -> Iterator[Fact]:
 
 MODDED_NANOGPT = Format(
     name="modded-nanogpt",
-    marker=b" train_time:",
     pattern=r"\bstep:{ITERATION}/{TOTAL} (?:(?P<validated>val_loss:){NUMBER} (?:val_[a-z]{1,20}_loss:{NUMBER} )*|train_loss:{NUMBER} )?"
     r"train_time:(?P<time>\d{1,12}(?:\.\d{1,6})?)(?P<unit>m?s) step_avg:(?:(?P<average>\d{1,9}(?:\.\d{1,6})?)ms|{NUMBER})"
     r"(?: tokens_seen:(?P<seen>\d\.\d{2}e\+\d{2}))?{END}",
@@ -342,7 +329,6 @@ records/track_10min_16mb/2026-04-01_Vocab4096_MLPMult4_WD085.
 
 BUILD_NANOGPT = Format(
     name="build-nanogpt",
-    marker=b"ms | tok/sec: ",
     pattern=r"\bstep +{ITERATION} \| loss: {NUMBER} \| lr:? {NUMBER} \| norm: {NUMBER} \| "
     r"dt: {MILLISECONDS}ms \| tok/sec: {RATE}{END}",
     remembering=durations_since(newest=1),
@@ -394,8 +380,7 @@ of its forks.
 """
 
 _LITGPT_BATCH = facts_by(
-    batch_size=r"\bmicro_batch_size=(\d{1,9})\b",
-    nodes=r"'num_nodes': (\d{1,6})\b",
+    batch_size=r"\bmicro_batch_size=(\d{1,9})\b", nodes=r"'num_nodes': (\d{1,6})\b"
 )
 _DEVICES = re.compile(rb"'devices': (\d{1,4})\b")
 
@@ -410,7 +395,6 @@ def _batch_and_devices(head: bytes) -> Iterator[Fact]:
 
 LITGPT = Format(
     name="litgpt",
-    marker=b" | iter time: ",
     pattern=r"\bEpoch \d{1,9} \| iter +{ITERATION} step \d{1,12} \| loss train: +{NUMBER}"
     r"(?:, val: +[-+.\w/]{1,40})? \| iter time: (?:{MILLISECONDS} ms(?: \(step\))?(?! \(step\)| remaining time)"
     r"|{NUMBER} ms(?: \(step\))? remaining time: [^\r\n]{1,40}){END}",
@@ -433,7 +417,6 @@ its tutorials and in its issue 1607.
 
 LEVANTER = Format(
     name="levanter",
-    marker=b"Progress on:train ",
     pattern=r"\bProgress on:train {ITERATION}(?:\.00?)?it/[\d.]{1,6}[kMG]?it "
     r"rate:[^\s]{1,20} remaining:[\d:?]{1,20} elapsed:{ELAPSED} postfix:[^\r\n]{0,40}{END}",
     evaluates=rb"\bProgress on:eval ",
@@ -453,7 +436,6 @@ github.com/marin-community/marin.
 
 MAXTEXT = Format(
     name="maxtext",
-    marker=b"completed step: ",
     pattern=r"\bcompleted step: {ITERATION}, seconds: {DURATION}, TFLOP/s/device: {NUMBER}, "
     r"Tokens/s/device: {NUMBER},(?:[^\r\n]{0,200}? loss: {NUMBER})?",
     facts=facts_by(global_batch=r"Config param global_batch_size_to_train_on: (\d{1,9})\s"),
@@ -511,7 +493,6 @@ def _blocks(_format: Format) -> Read:
 
 COMPOSER = Format(
     name="composer",
-    marker=b"Train t",
     pattern=r"\bTrain (?:time/(?:batch: (?P<batch>\d{1,15})|sample: (?P<sample>\d{1,15})|token: (?P<token>\d{1,15})"
     r"|train: (?P<time>\d{1,15}\.\d{4}))|throughput/samples_per_sec: {RATE}){END}",
     clock=TRAINED,

@@ -27,7 +27,6 @@ _ARGUMENTS = facts_by(
 
 MEGATRON = Format(
     name="megatron",
-    marker=b"elapsed time per iteration (ms): ",
     pattern=_BEGINNING + r"\(ms\): *{MILLISECONDS}(?:/{NUMBER})?" + _REST,
     # In older versions the time goes on.
     evaluates=rb"\bvalidation loss at iteration \d",
@@ -49,7 +48,6 @@ documentation, github.com/FlagAI-Open/OpenSeek.
 MEGATRON_DEEPSPEED = Format(
     name="megatron-deepspeed",
     system="megatron",
-    marker=b"elapsed time per iteration (s): ",
     pattern=_BEGINNING
     + r"\(s\): *{DURATION}"
     + _REST
@@ -90,14 +88,11 @@ def _configuration(head: bytes) -> Iterator[Fact]:
     yield from facts
     if not any(name == "world_size" for name, _ in facts) and not _SHARES_MODEL.search(head):
         yield from (("world_size", value) for name, value in facts if name == "replicas")
-    yield from (
-        ("precision", "fp16" if match[1] else AMP_IN_BF16) for match in _HALF.finditer(head)
-    )
+    yield from (("precision", "fp16" if half[1] else AMP_IN_BF16) for half in _HALF.finditer(head))
 
 
 DEEPSPEED = Format(
     name="deepspeed",
-    marker=b", CurrSamplesPerSec=",
     pattern=r"\[{DATE}\] \[INFO\] \[timer\.py:\d{1,9}:stop\] "
     r"(?:epoch=\d{1,9}/micro_step=\d{1,12}/global_step=|\d{1,9}/){ITERATION}, "
     r"RunningAvgSamplesPerSec={NUMBER}, CurrSamplesPerSec={RATE}, MemAllocated=",
@@ -130,7 +125,6 @@ def _seconds(stamp: str) -> float:
 
 NANOTRON = Format(
     name="nanotron",
-    marker=b" | consumed_tokens: ",
     pattern=r"\b(?P<time>\d\d/\d\d(?:/\d{4})? \d\d:\d\d:\d\d) \[INFO[^\]\r\n]{0,120}\]: "
     r"iteration: {ITERATION} / {TOTAL} \| consumed_tokens: {NUMBER} \| "
     r"(?:elapsed_)?time_per_iteration_ms: {NUMBER} \|(?:[^\r\n]{0,200}? lm_loss: {NUMBER} \|)?",
@@ -167,7 +161,6 @@ def _of_four_digits(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | N
 
 NEMO = Format(
     name="nemo",
-    marker=b"train_step_timing in s: ",
     pattern=r"\bTraining epoch \d{1,9}, iteration \d{1,12}/\d{1,12} \|(?:[^\r\n]{0,200}?"
     r"\bglobal_batch_size: {GLOBAL_BATCH} )?[^\r\n]{0,200}?\bglobal_step: {ITERATION} \|[^\r\n]{0,400}?\btrain_step_timing in s: {DURATION}{END}"
     r"(?:[^\r\n]{0,200}?consumed_samples: {SAMPLES}\s)?",

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Sequence
+from functools import partial
 from typing import NamedTuple
 
 from reperf.logs.checks import Refused
@@ -17,8 +18,7 @@ class _Waiting(NamedTuple):
     """A count line."""
 
     line: re.Match[bytes]
-    sure: bool
-    """Whether the next time is its own: no other count waits for one."""
+    sure: bool  # whether the next time is its own: no other count waits for one
     timed: bool = False
 
 
@@ -60,10 +60,8 @@ def _published(first: int, last: int) -> Published:
         inside = [record for record in records if first < record.iteration <= last]
         steps = (last - first) * ranks
         if sum(record.span for record in inside) != steps:
-            raise Refused(
-                "method",
-                f"the published method needs the times of {last - first} steps of {ranks} ranks",
-            )
+            why = f"the published method needs the times of {last - first} steps of {ranks} ranks"
+            raise Refused("method", why)
         milliseconds = 0.0
         for record in inside:
             milliseconds += round((record.duration or 0.0) * 1000, 3)
@@ -75,15 +73,15 @@ def _published(first: int, last: int) -> Published:
     return estimate
 
 
-MINDSPORE_RESNET50 = Format(
+_format = partial(
+    Format, system="mindspore", marker=b" step", remembering=_joined, prints=Prints.IN_TWO_LINES
+)
+
+MINDSPORE_RESNET50 = _format(
     name="mindspore-resnet50",
-    system="mindspore",
-    marker=b" step",
     pattern=r"epoch: (?P<epoch>\d{1,9}) step: (?P<step>\d{1,9}), loss is {NUMBER}|" + _TIMES,
-    remembering=_joined,
     unit="images/s",
     published=_published(100, 200),
-    prints=Prints.IN_TWO_LINES,
 )
 """MindSpore 1.1 with data sinking: a line that counts steps, then one with their time.
 
@@ -96,16 +94,12 @@ Source: MindSpore 1.1 model zoo, official/cv/resnet; DLPerf
 MindSpore/resnet50v1.5/extract_mindspore_logs_time.py with its README's flags.
 """
 
-MINDSPORE_BERT = Format(
+MINDSPORE_BERT = _format(
     name="mindspore-bert",
-    system="mindspore",
-    marker=b" step",
     pattern=r"epoch: \d{1,9}\.\d{1,3}, current epoch percent: \d\.\d{1,6}, step: (?P<step>\d{1,9}), "
     r"outputs are [^\r\n]{0,300}|" + _TIMES,
-    remembering=_joined,
     unit="sentences/s",
     published=_published(20, 120),
-    prints=Prints.IN_TWO_LINES,
 )
 """MindSpore 1.1's BERT with data sinking: a line that counts steps, then one with their time.
 

@@ -126,16 +126,10 @@ def _facts(head: bytes) -> Iterable[Fact]:
             yield from facts_of_framework(value)
         elif key == "precision" and isinstance(value, dict) and "compute" in value:
             computed.append(_WORDS.get(str(value["compute"]), str(value["compute"])))
-    yield from _facts_of_precision(precisions, computed)
+    if set(computed) == {"bf16"} and set(precisions) <= {"amp"}:
+        precisions, computed = [], [AMP_IN_BF16]
+    yield from (("precision", precision) for precision in precisions + computed)
     yield "unconfigured", (named and not configured) or None
-
-
-def _facts_of_precision(asked: list[str], computed: list[str]) -> Iterable[Fact]:
-    """In which precision a log trains, by what was asked for and by the data types that it names."""
-    if set(computed) == {"bf16"} and set(asked) <= {"amp"}:
-        asked, computed = [], [AMP_IN_BF16]
-    for precision in asked + computed:
-        yield "precision", precision
 
 
 FORMAT = Format(

@@ -13,15 +13,7 @@ from math import ceil, fsum, inf, isclose, isnan, nan
 from typing import Any, NamedTuple
 
 from reperf.logs.clock import MILLISECONDS
-from reperf.logs.events import (
-    EVENT_LINE,
-    MARK,
-    event_of,
-    facts_in,
-    facts_of,
-    is_number,
-    is_whole,
-)
+from reperf.logs.events import EVENT_LINE, MARK, event_of, facts_in, facts_of, is_number, is_whole
 from reperf.logs.facts import Fact
 from reperf.logs.format import NOTHING_ODD, Finder, Format, Prints, Read, Record, facts_by
 
@@ -37,8 +29,7 @@ _TOOK = ("train_step_time", "train_step_timing", "train_step_timing in s")
 _IN_PASSES = ("resnet", "ssd", "retinanet", "unet3d", "maskrcnn", "rnnt", "cosmoflow", "oc20")
 """The benchmarks whose epoch is a pass over the samples that another event gives. What bert, gpt3 and
 dlrm call an epoch are samples, tokens or anything else."""
-_MOST_EPOCHS = 10_000
-"""Higher counts are of samples, as unet3d's since v4.0."""
+_MOST_EPOCHS = 10_000  # higher counts are of samples, as unet3d's since v4.0
 _PAUSE = 1.0
 """Seconds between two blocks from which on the program did something else, such as save a checkpoint."""
 _STARTS = {"block_start": "first_epoch_num", "epoch_start": "epoch_num"}
@@ -46,12 +37,10 @@ _STARTS = {"block_start": "first_epoch_num", "epoch_start": "epoch_num"}
 
 class _Event(NamedTuple):
     key: object
-    value: Any
-    """Of `tracked_stats` always a dictionary."""
+    value: Any  # of `tracked_stats` always a dictionary
     metadata: Mapping[str, Any]
     rank: tuple[int, ...]
-    time: float
-    """In seconds; not a number: it has none."""
+    time: float  # in seconds; not a number: it has none
 
 
 class _Log:
@@ -59,10 +48,8 @@ class _Log:
 
     def __init__(self) -> None:
         self.batch = 0
-        self.tokens = 0
-        """The tokens of a sample; 0: not known."""
-        self.samples = 0
-        """The samples of an epoch; 0: not known."""
+        self.tokens = 0  # the tokens of a sample; 0: not known
+        self.samples = 0  # the samples of an epoch; 0: not known
         self.benchmark: object = None
         self.ranks: dict[tuple[int, ...], Any] = {}
         """What a kind remembers of each rank; forgotten where a run begins."""
@@ -249,31 +236,24 @@ def _format(
     """A format whose iterations are counted by events, and end when these are stamped.
 
     Args:
-        name: of the format.
         count: what an event counts; None if it counts nothing.
         keys: a regular expression of the keys of the events that matter; left out, the key is
             `tracked_stats`.
         samples: of the events' metadata, what counts the samples trained on so far, if any does.
-        facts: finds facts about the run in them.
         prints: what is special about the lines, besides that the last is `run_stop`.
-        more: other fields of the Format.
     """
 
     def remembering(_format: Format) -> Read:
         log = _Log()
 
         def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-            parsed = event_of(match[0])
-            value, metadata, time = (
-                parsed.get("value"),
-                parsed.get("metadata"),
-                parsed.get("time_ms"),
-            )
-            if not keys and (parsed.get("key") != "tracked_stats" or not isinstance(value, dict)):
+            said = event_of(match[0])
+            value, metadata, time = (said.get("value"), said.get("metadata"), said.get("time_ms"))
+            if not keys and (said.get("key") != "tracked_stats" or not isinstance(value, dict)):
                 return None
             metadata = metadata if isinstance(metadata, dict) else {}
             seconds = time / 1000 if is_number(time) else nan
-            event = _Event(parsed.get("key"), value, metadata, rank, seconds)
+            event = _Event(said.get("key"), value, metadata, rank, seconds)
             log.take(event)
             counted = count(log, event)
             if counted is None or isnan(seconds):

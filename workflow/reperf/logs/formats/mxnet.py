@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
@@ -9,10 +10,10 @@ from reperf.logs.events import MARK
 from reperf.logs.facts import Fact, Facts
 from reperf.logs.format import Format, Prints, Record, durations_since, facts_by
 
-MXNET_RESNET50 = Format(
+_mxnet, _ngc_mxnet = (partial(Format, system=system) for system in ("mxnet", "ngc-mxnet"))
+
+MXNET_RESNET50 = _mxnet(
     name="mxnet-resnet50",
-    system="mxnet",
-    marker=b"] Batch[",
     pattern=r"Epoch\[{EPOCH}\] Batch\[{ITERATION}\]\s+Speed: {RATE} samples/sec",
     facts=facts_by(
         batch_size=r"\bNamespace\(.*\bbatch_size=(\d{1,9})\b",
@@ -36,15 +37,12 @@ def _speed(record: Record, facts: Facts) -> float:
     return 1000.0 / estimators.needed(latency) * facts.need("global_batch")
 
 
-MXNET_BERT = Format(
+MXNET_BERT = _mxnet(
     name="mxnet-bert",
-    system="mxnet",
-    marker=b"ms/batch",
     pattern=r"\[step {ITERATION}\]\s+(?:\w{1,20}=\s*{NUMBER}\s+){2,4}throughput={NUMBER} tks/s\s+"
     r"lr={NUMBER} time={NUMBER}, latency={MILLISECONDS} ms/batch",
     facts=facts_by(
-        global_batch=r"\btotal_batch_size=(\d{1,9})\b",
-        world_size=r"mpirun .*-np (\d{1,9})\s",
+        global_batch=r"\btotal_batch_size=(\d{1,9})\b", world_size=r"mpirun .*-np (\d{1,9})\s"
     ),
     unit="sentences/s",
     published=estimators.mean_of_rank_medians(100, 200, _speed),
@@ -60,10 +58,8 @@ Source: github.com/dmlc/gluon-nlp at 7b7bf602, scripts/bert/pretraining_utils.py
 MxNet/BERT/extract_mxnet_logs.py.
 """
 
-GLUONCV = Format(
+GLUONCV = _mxnet(
     name="gluoncv",
-    system="mxnet",
-    marker=b" samples/sec",
     signs=(b"]/[", b"][Batch "),
     pattern=r"(?:{DATE} - [^\s]{1,100} - INFO: )?(?=Epoch\[\d{1,12}\] Batch \[\d{1,12}\]/|\[Epoch \d{1,12}\]\[Batch )"
     r"\[?Epoch[\[ ]{EPOCH}\] ?\[?Batch \[?{ITERATION}\](?:/\[\d{1,12}\]|,)\s+"
@@ -105,10 +101,8 @@ def _gluonnlp_arguments(head: bytes) -> Iterator[Fact]:
     yield from _INTERVAL(head)
 
 
-GLUONNLP_BERT = Format(
+GLUONNLP_BERT = _mxnet(
     name="gluonnlp-bert",
-    system="mxnet",
-    marker=b"K tks/s",
     pattern=r"\[step {ITERATION}\]\s+(?:\w{1,20}=\s*{NUMBER}\s+){2,4}throughput={NUMBER} tks/s\s+"
     r"lr={NUMBER} time={DURATION}(?=\s)",
     remembering=durations_since(of_all=True, before=1),
@@ -129,10 +123,7 @@ github.com/dmlc/web-data at 0818ee5, gluonnlp/logs/bert/bert_base_pretrain.log.
 """
 
 _ARGUMENTS = facts_by(
-    global_batch=(
-        r"--batch-size[ =](\d{1,9})\s",
-        r"\bNamespace\(.*\bbatch_size=(\d{1,9})\b",
-    ),
+    global_batch=(r"--batch-size[ =](\d{1,9})\s", r"\bNamespace\(.*\bbatch_size=(\d{1,9})\b"),
     world_size=r"horovodrun .*-np (\d{1,9})\s",
 )
 
@@ -144,10 +135,8 @@ def _arguments(head: bytes) -> Iterator[Fact]:
         yield "batch_size" if of_rank and name == "global_batch" else name, value
 
 
-NGC_MXNET_RESNET50 = Format(
+NGC_MXNET_RESNET50 = _ngc_mxnet(
     name="ngc-mxnet-resnet50",
-    system="ngc-mxnet",
-    marker=b"] Batch [",
     pattern=r"(?:\[?{DATE}(?::INFO:|\]| Node\[{RANK}\]) )?Epoch\[{EPOCH}\] Batch \[(?:\d{1,12}-)?{ITERATION}\]\s+"
     r"Speed: {RATE} samples/sec",
     facts=_arguments,
@@ -172,9 +161,8 @@ NVIDIADeepLearningExamples/MxNet/Classification/RN50v1.5/extract_mxnet_logs_time
 its README shows.
 """
 
-NGC_MXNET_CLASSIFICATION = Format(
+NGC_MXNET_CLASSIFICATION = _ngc_mxnet(
     name="ngc-mxnet-classification",
-    system="ngc-mxnet",
     marker=b" train.ips : ",
     pattern=r"DLL {DATE} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}\s+"
     r"train.ips : {RATE}{END}",
@@ -195,10 +183,8 @@ log_utils.py; logs in github.com/PaddlePaddle/Perf at e7a07c4, ResNet50V1.5/Othe
 """
 
 
-NGC_MXNET_SSD = Format(
+NGC_MXNET_SSD = _ngc_mxnet(
     name="ngc-mxnet-ssd",
-    system="ngc-mxnet",
-    marker=b"[Training][Iteration ",
     pattern=r"\[Training\]\[Iteration {ITERATION}\]\[Epoch {TURN}, Batch {BATCH}/{BATCHES}\] "
     r"lr: {NUMBER}, training time: {MILLISECONDS} \[ms\], speed: {RATE} \[imgs/sec\], "
     r"\w{1,40}={NUMBER}",

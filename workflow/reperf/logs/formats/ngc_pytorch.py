@@ -2,34 +2,32 @@
 
 import re
 from collections import defaultdict
+from functools import partial
 
 from reperf.logs import estimators
 from reperf.logs.clock import DATE
 from reperf.logs.format import Format, Prints, Read, Record, durations_since, facts_by, read_groups
 
+_format = partial(Format, system="ngc-pytorch")
 _NODES = {
     "nodes": r"--nnodes[ =](\d{1,9})\s",
     "devices_per_node": r"--nproc_per_node[ =](\d{1,9})\s",
 }
 """What PyTorch's launchers are given."""
-_MODEL = {
+_PARAMETERS = {
+    "batch_size": r"PARAMETER .* batch_size : (\d{1,9})\s",
+    "world_size": r"PARAMETER .* world_size : (\d{1,9})\s",
     "workload": r"PARAMETER .* arch : (\w{1,40})\s",
     "input": r"PARAMETER .* data_backend : (synthetic|syntetic)\s",
 }
-"""What NVIDIA's image classification says of its model and its data."""
+"""What NVIDIA's image classification says of its batch, its devices, its model and its data."""
 
-RESNET50 = Format(
+RESNET50 = _format(
     name="ngc-pytorch-resnet50",
-    system="ngc-pytorch",
     marker=b" train.total_ips : ",
     pattern=r"DLL {DATE} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}  "
     r"train.total_ips : {RATE} img/s",
-    facts=facts_by(
-        batch_size=r"PARAMETER .* batch_size : (\d{1,9})\s",
-        world_size=r"PARAMETER .* world_size : (\d{1,9})\s",
-        **_NODES,
-        **_MODEL,
-    ),
+    facts=facts_by(**_PARAMETERS, **_NODES),
     unit="images/s",
     published=estimators.between_lines(20, 120, DATE, behind=5),
 )
@@ -42,18 +40,12 @@ PyTorch/Classification/ConvNets/image_classification/logger.py; DLPerf
 NVIDIADeepLearningExamples/PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
 """
 
-CLASSIFICATION = Format(
+CLASSIFICATION = _format(
     name="ngc-pytorch-classification",
-    system="ngc-pytorch",
-    marker=b" train.compute_ips : ",
     pattern=r"DLL {DATE} - Epoch: {EPOCH} Iteration: {ITERATION}  train.loss : {NUMBER}"
     r"(?: None)?\s{1,2}train.compute_ips : {NUMBER} (?:img|images)/s "
     r"train.total_ips : {RATE} (?:img|images)/s",
-    facts=facts_by(
-        batch_size=r"PARAMETER .* batch_size : (\d{1,9})\s",
-        world_size=r"PARAMETER .* world_size : (\d{1,9})\s",
-        **_MODEL,
-    ),
+    facts=facts_by(**_PARAMETERS),
     counts_from=0,
     unit="images/s",
     prints=Prints.BATCHES,
@@ -71,10 +63,8 @@ PyTorch/Classification/ConvNets/image_classification/logger.py; logs in github.c
 at e7a07c4, ResNet50V1.5/OtherReports/PyTorch/logs.
 """
 
-BERT = Format(
+BERT = _format(
     name="ngc-pytorch-bert",
-    system="ngc-pytorch",
-    marker=b" Training Iteration: ",
     pattern=r"DLL {DATE} - Training Epoch: \d{1,12} Training Iteration: {ITERATION}  "
     r"average_loss : {NUMBER}{END}(?:[^\r\n]{0,200} skipped_steps : {SKIPPED}{END})?",
     # Steps are optimizer steps. What the command calls train_batch_size is the batch of one step;
@@ -117,9 +107,8 @@ def _without_last_of_epoch(log_format: Format) -> Read:
     return read
 
 
-SQUAD = Format(
+SQUAD = _format(
     name="ngc-pytorch-squad",
-    system="ngc-pytorch",
     marker=b"Iteration: ",
     signs=(b"  step_loss : ",),
     pattern=r"DLL {DATE} - Training Epoch: {EPOCH} Training Iteration: {ITERATION}  "
@@ -154,10 +143,8 @@ Source: github.com/NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/BERT/ru
 github.com/lambdal/deeplearning-benchmark.
 """
 
-MLPERF_BERT = Format(
+MLPERF_BERT = _format(
     name="ngc-pytorch-mlperf-bert",
-    system="ngc-pytorch",
-    marker=b"'samples_trained': ",
     pattern=r"\{'training_steps': \d{1,12}, 'average_loss': {NUMBER}, 'step_loss': {NUMBER}, "
     r"'learning_rate': {NUMBER}, 'seq/s': {RATE}, 'global_steps': {ITERATION}, "
     r"'samples_trained': {SAMPLES}, 'skipped_steps': {SKIPPED}, 'timestamp': "
@@ -179,10 +166,8 @@ Source: github.com/mlcommons/training_results_v0.7 at 0a8a85a,
 NVIDIA/benchmarks/bert/implementations/pytorch/run_pretraining.py.
 """
 
-GNN = Format(
+GNN = _format(
     name="ngc-pytorch-gnn",
-    system="ngc-pytorch",
-    marker=b" | iteration_time : ",
     pattern=r"DLL {DATE} - Iteration {ITERATION} \| train_acc : {NUMBER} % \| "
     r"iteration_time : {PACE_MS} ms \|",
     prints=Prints.BUSY_PACES,
@@ -194,10 +179,8 @@ GNN = Format(
 Source: logs in github.com/mlcommons/training_results_v4.0, benchmark gnn.
 """
 
-TACOTRON2 = Format(
+TACOTRON2 = _format(
     name="ngc-pytorch-tacotron2",
-    system="ngc-pytorch",
-    marker=b" train_iter_time : ",
     pattern=r"DLL {DATE} - \({EPOCH}, {ITERATION}\) train_iter_time : {PACE}{END}",
     facts=facts_by(
         batch_size=r"PARAMETER batch_size : (\d{1,9})\s",
@@ -233,10 +216,8 @@ def _with_epoch_before(log_format: Format) -> Read:
 
 
 _ARGUMENTS = r" Tacotron2_PyT [^\r\n]{1,300} args: [^\r\n]{0,4000}?"
-TACOTRON2_NVLOG = Format(
+TACOTRON2_NVLOG = _format(
     name="ngc-pytorch-tacotron2-nvlog",
-    system="ngc-pytorch",
-    marker=b" Tacotron2_PyT ",
     pattern=r":::NVLOGv[\d.]{1,9} Tacotron2_PyT {UNIX} \([^()\r\n]{1,300}\) "
     r"(?:train_epoch_start: {EPOCH}|train_iter_stop: {ITERATION}){END}",
     remembering=_with_epoch_before,
@@ -277,10 +258,8 @@ def _every_batch(log_format: Format) -> Read:
     return read
 
 
-RNNT = Format(
+RNNT = _format(
     name="ngc-pytorch-rnnt",
-    system="ngc-pytorch",
-    marker=b" | utts/s ",
     pattern=r"DLL {DATE} - epoch +{EPOCH} \| iter +{ITERATION}/{TOTAL} \| "
     r"loss +{NUMBER} \| utts/s +{RATE} \| took +{NUMBER} s \|",
     remembering=_every_batch,
@@ -301,10 +280,8 @@ Source: github.com/mlcommons/training_results_v1.0, NVIDIA/benchmarks/rnnt; logs
 v1.0, v2.0, v2.1 and v3.1.
 """
 
-TRANSFORMER = Format(
+TRANSFORMER = _format(
     name="ngc-pytorch-transformer",
-    system="ngc-pytorch",
-    marker=b"| epoch ",
     signs=(b"num_updates", b" |walltime "),
     pattern=r"\| epoch {EPOCH}(?:(?:: +\d{1,12} / \d{1,12}| \|) loss[= ]{NUMBER}[^\r\n]{0,200}? "
     r"num_updates[= ]|(?= \| step \d[^\r\n]{0,200} \|walltime ) \| step ){ITERATION}\b",
@@ -326,10 +303,8 @@ NVIDIA/benchmarks/transformer/implementations/pytorch/train.py; logs in github.c
 at e7a07c4, Transformer/OtherReports/PyTorch/logs.
 """
 
-TRANSFORMERXL = Format(
+TRANSFORMERXL = _format(
     name="ngc-pytorch-transformerxl",
-    system="ngc-pytorch",
-    marker=b" | ms/batch ",
     pattern=r"\| epoch +{TURN} step +{ITERATION} \| batches +{BATCH} / {BATCHES} \| lr {NUMBER} \| "
     r"ms/batch +{MILLISECONDS} \| tok/s +{RATE} \| loss +{NUMBER} \| (?:ppl|bpc) +{NUMBER}{END}",
     facts=facts_by(
@@ -351,10 +326,8 @@ Source: github.com/NVIDIA/DeepLearningExamples, PyTorch/LanguageModeling/Transfo
 train.py; logs in github.com/lambdal/deeplearning-benchmark.
 """
 
-GNMT = Format(
+GNMT = _format(
     name="ngc-pytorch-gnmt",
-    system="ngc-pytorch",
-    marker=b"TRAIN [",
     pattern=r"TRAIN \[{EPOCH}\]\[{ITERATION}/{TOTAL}\]\s+Time {DURATION} \({NUMBER}\)\s+"
     r"Data {NUMBER} \({NUMBER}\)\s+Tok/s {NUMBER} \({NUMBER}\)\s+Loss/tok {NUMBER} ",
     remembering=durations_since(newest=1),
@@ -373,10 +346,8 @@ Source: github.com/NVIDIA/DeepLearningExamples, PyTorch/Translation/GNMT/seq2seq
 logs in github.com/mlcommons/training_results_v0.7, benchmark gnmt.
 """
 
-SSD = Format(
+SSD = _format(
     name="ngc-pytorch-ssd",
-    system="ngc-pytorch",
-    marker=b", avg. samples / sec: ",
     pattern=r"\bIteration: +{ITERATION}, Loss function: {NUMBER}, Average Loss: {NUMBER}, "
     r"avg\. samples / sec: {RATE}(?=\s)",
     counts_from=0,
@@ -392,10 +363,8 @@ Source: github.com/mlcommons/training_results_v0.7 at 0a8a85a,
 NVIDIA/benchmarks/ssd/implementations/pytorch/train.py.
 """
 
-DLRM = Format(
+DLRM = _format(
     name="ngc-pytorch-dlrm",
-    system="ngc-pytorch",
-    marker=b"  step_time: ",
     # What is between is of this iteration: a line that broke off may go on with another one's.
     pattern=r"Epoch:\[{EPOCH}/\d{1,9}\] \[ *{ITERATION}/{TOTAL}\]  eta: (?:(?!Epoch:)[^\r\n]){1,40}?  "
     r"loss: {NUMBER}  step_time: {MILLISECONDS} ms",

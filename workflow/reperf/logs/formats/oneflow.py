@@ -1,6 +1,7 @@
 """OneFlow's programs, and HugeCTR's, which prints the same arguments as OneFlow's Wide & Deep."""
 
 from collections.abc import Sequence
+from functools import partial
 
 from reperf.logs import estimators
 from reperf.logs.checks import Refused
@@ -8,6 +9,7 @@ from reperf.logs.clock import UNIX
 from reperf.logs.facts import Facts
 from reperf.logs.format import Estimate, Format, Record, facts_by
 
+_format = partial(Format, system="oneflow")
 _ARGUMENTS = facts_by(
     batch_size=r"\bbatch_size_per_device = (\d{1,9})\s",
     devices_per_node=r"\bgpu_num_per_node = (\d{1,9})\s",
@@ -16,10 +18,8 @@ _ARGUMENTS = facts_by(
 )
 """The arguments that OneFlow's scripts print before they train."""
 
-ONEFLOW_RESNET50 = Format(
+ONEFLOW_RESNET50 = _format(
     name="oneflow-resnet50",
-    system="oneflow",
-    marker=b"train: epoch ",
     pattern=r"train: epoch {EPOCH}, iter {ITERATION}, loss: {NUMBER}, top_1: {NUMBER}, "
     r"top_k: {NUMBER}, samples/s: {RATE}(?: {UNIX})?{END}",
     facts=_ARGUMENTS,
@@ -34,10 +34,8 @@ Source: github.com/Oneflow-Inc/OneFlow-Benchmark, Classification/cnns/util.py; D
 OneFlow/Classification/ConvNets/resnet50v1.5/extract_cnn_result.py.
 """
 
-ONEFLOW_BERT = Format(
+ONEFLOW_BERT = _format(
     name="oneflow-bert",
-    system="oneflow",
-    marker=b", total_loss: ",
     pattern=r"step: {ITERATION}, total_loss: {NUMBER}, mlm_loss: {NUMBER}, nsp_loss: {NUMBER}, "
     r"throughput: {RATE}(?: {UNIX})?{END}",
     facts=_ARGUMENTS,
@@ -54,10 +52,7 @@ OneFlow/LanguageModeling/BERT/extract_bert_result.py.
 """
 
 _WIDE_AND_DEEP = facts_by(
-    global_batch=(
-        r"\bbatch_size = (\d{1,9})\s",
-        r"\bTraining batchsize: (\d{1,9})\b",
-    ),
+    global_batch=(r"\bbatch_size = (\d{1,9})\s", r"\bTraining batchsize: (\d{1,9})\b"),
     devices_per_node=r"\bgpu_num_per_node = (\d{1,9})\s",
     nodes=r"\bnum_nodes = (\d{1,9})\s",
 )
@@ -97,23 +92,18 @@ _STEPS = 1000
 def _a_thousand(records: Sequence[Record], _facts: Facts) -> Estimate:
     """seconds of 1000 iterations after the first line, given as ms per iteration"""
     start = records[0]
-    stop = next(
-        (record for record in records if record.iteration - start.iteration == _STEPS), None
-    )
+    stop = next((line for line in records if line.iteration - start.iteration == _STEPS), None)
     if stop is None:
-        raise Refused(
-            "method", f"the published method needs a line {_STEPS} iterations after the first"
-        )
+        why = f"the published method needs a line {_STEPS} iterations after the first"
+        raise Refused("method", why)
     seconds = (stop.time or 0.0) - (start.time or 0.0)
     return Estimate(
         round(seconds, 3), start.iteration, stop.iteration, seconds=seconds, unit="ms/iteration"
     )
 
 
-ONEFLOW_WIDE_DEEP = Format(
+ONEFLOW_WIDE_DEEP = _format(
     name="oneflow-wide-deep",
-    system="oneflow",
-    marker=b" time ",
     # A time that broke off may go on with the next line's count.
     pattern=r"(?<![\w.-])(?<! time ){ITERATION} time {UNIX} loss {NUMBER}{END}",
     facts=_WIDE_AND_DEEP,
@@ -139,10 +129,8 @@ def _mean_latency(records: Sequence[Record], _facts: Facts) -> Estimate:
     )
 
 
-ONEFLOW_MODELS_WIDE_DEEP = Format(
+ONEFLOW_MODELS_WIDE_DEEP = _format(
     name="oneflow-models-wide-deep",
-    system="oneflow",
-    marker=b" latency(ms): ",
     pattern=r"\[rank:\d{1,6}\] iter: {ITERATION}/{TOTAL}, loss: {NUMBER}, "
     r"latency\(ms\): {MILLISECONDS} \| {DATE}{END}",
     facts=facts_by(

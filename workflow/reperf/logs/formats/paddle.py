@@ -2,10 +2,13 @@
 
 import re
 from collections.abc import Iterator
+from functools import partial
 
 from reperf.logs import estimators
 from reperf.logs.facts import Fact, Facts
 from reperf.logs.format import Format, Prints, Record, facts_by, read_groups
+
+_format = partial(Format, system="paddlepaddle")
 
 
 def _resnet50_speed(record: Record, facts: Facts) -> float:
@@ -13,10 +16,8 @@ def _resnet50_speed(record: Record, facts: Facts) -> float:
     return round(facts.need("global_batch") / estimators.needed(record.duration), 4)
 
 
-PADDLE1_RESNET50 = Format(
+PADDLE1_RESNET50 = _format(
     name="paddle1-resnet50",
-    system="paddlepaddle",
-    marker=b", train batch ",
     pattern=r"\[Pass {EPOCH}, train batch {ITERATION}\]\s+loss {NUMBER},"
     r"(?: acc\d {NUMBER},){0,2} lr {NUMBER}, elapse {DURATION} sec",
     # Each process prints its arguments; --batch_size is a node's.
@@ -48,10 +49,8 @@ def _bert_speed(record: Record, facts: Facts) -> float:
     return round(estimators.needed(record.rate) * per_step, 4)
 
 
-PADDLE1_BERT = Format(
+PADDLE1_BERT = _format(
     name="paddle1-bert",
-    system="paddlepaddle",
-    marker=b" steps/s, file: ",
     pattern=_LINE_OF_BERT,
     unit="sentences/s",
     published=estimators.mean_speed(20, 120, _bert_speed),
@@ -67,13 +66,7 @@ Source: github.com/PaddlePaddle/models at release/1.8,
 PaddleNLP/pretrain_language_models/BERT/train.py; DLPerf PaddlePaddle/bert/extract_paddle_logs.py.
 """
 
-FLEETX_BERT = Format(
-    name="fleetx-bert",
-    system="fleetx",
-    marker=b" steps/s, file: ",
-    pattern=_LINE_OF_BERT,
-    unit="sentences/s",
-)
+FLEETX_BERT = Format(name="fleetx-bert", system="fleetx", pattern=_LINE_OF_BERT, unit="sentences/s")
 """FleetX's collective BERT benchmark: PaddleNLP 1.8's line, with one process per device.
 
     epoch: 1, progress: 1/1, step: 60, loss: 10.487363, ppl: 17796.216797, next_sent_acc: 0.560417, speed: 1.060437 steps/s, file: demo_wiki_train.gz
@@ -98,9 +91,8 @@ def _launched(head: bytes) -> Iterator[Fact]:
     yield from _ARGUMENTS(head)
 
 
-PADDLE2_RESNET50 = Format(
+PADDLE2_RESNET50 = _format(
     name="paddle2-resnet50",
-    system="paddlepaddle",
     marker=b"ips: ",
     pattern=r"\[?{DATE}(?:\] \w{1,20})? INFO: "
     r"(?:\[Train\]\[Epoch |epoch:){EPOCH}(?:/\d{1,9}\]\[Iter: |\s+train step:){ITERATION}\b"
@@ -122,10 +114,8 @@ Source: github.com/PaddlePaddle/PaddleClas, ppcls/engine/train/utils.py, ppcls/s
 and, of 2020, tools/program.py; logs in github.com/PaddlePaddle/Perf, ResNet50V1.5/logs.
 """
 
-PADDLE2_BERT = Format(
+PADDLE2_BERT = _format(
     name="paddle2-bert",
-    system="paddlepaddle",
-    marker=b"avg_batch_cost: ",
     pattern=r"(?:\[{DATE}\] \[\s*INFO\] - )?"
     r"(?:global step |(?:tobal|total) step: ){ITERATION}, epoch: {EPOCH}, "
     r"batch: \d{1,12}, loss: {NUMBER}, avg_reader_cost: {NUMBER} sec, "
@@ -148,10 +138,8 @@ Source: github.com/PaddlePaddle/PaddleNLP, examples/language_model/bert/run_pret
 static/run_pretrain.py; logs in github.com/PaddlePaddle/Perf at e7a07c4, Bert/logs.
 """
 
-PADDLE2_TRANSFORMER = Format(
+PADDLE2_TRANSFORMER = _format(
     name="paddle2-transformer",
-    system="paddlepaddle",
-    marker=b"step_idx: ",
     pattern=r"\bstep_idx: {ITERATION}, epoch: \d{1,12}, batch: \d{1,12}, avg loss: {NUMBER}, "
     r"normalized loss: {NUMBER}, ppl: {NUMBER}(?:,|\s)",
     untimed="its batches hold as many sentences as fit, and no line says how many were trained on",
@@ -168,10 +156,8 @@ Source: github.com/PaddlePaddle/PaddleNLP, examples/machine_translation/transfor
 in github.com/PaddlePaddle/Perf at e7a07c4, Transformer/logs.
 """
 
-PADDLESEG = Format(
+PADDLESEG = _format(
     name="paddleseg",
-    system="paddlepaddle",
-    marker=b"[TRAIN] epoch",
     pattern=r"\[TRAIN\] epoch(?:: |=)\d{1,9}, iter(?:: |=){ITERATION}/{TOTAL}, "
     r"loss(?:: |=){NUMBER}, lr(?:: |=){NUMBER}, batch_cost(?:: |=){DURATION}, "
     r"reader_cost(?:: |=){NUMBER}, ips(?:: |=){RATE} samples/sec\b",
@@ -210,10 +196,8 @@ def _batch_by_speed(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | N
     return record._replace(facts=(("batch_size", round(batch)),))
 
 
-PADDLEDETECTION = Format(
+PADDLEDETECTION = _format(
     name="paddledetection",
-    system="paddlepaddle",
-    marker=b" ppdet.engine",
     pattern=r"\[{YEARLESS}\] ppdet\.engine(?:\.callbacks)? INFO: Epoch: \[{EPOCH}\] \[ *{ITERATION}/{TOTAL}\] "
     r"learning_rate: {NUMBER} [^\r\n]{0,2000}?\beta: [^\r\n]{1,40}? batch_cost: {PACE} "
     r"data_cost: {NUMBER} ips: {RATE} images/s",
@@ -236,10 +220,8 @@ Source: github.com/PaddlePaddle/PaddleDetection, ppdet/engine/callbacks.py; line
 PaddlePaddle/Paddle and issue 2884 of PaddlePaddle/PaddleX.
 """
 
-PADDLEREC_BATCHES = Format(
+PADDLEREC_BATCHES = _format(
     name="paddlerec-batches",
-    system="paddlepaddle",
-    marker=b" ins/s",
     pattern=r"(?<!\d){DATE} - INFO - epoch: {EPOCH}, batch_id: {ITERATION}, [^\r\n]{0,1000}?"
     r"avg_reader_cost: {NUMBER} sec, avg_batch_cost: {DURATION} sec, "
     r"avg_samples: (?:{BATCH_SIZE}(?:\.0{1,9})?|{NUMBER}), ips: {RATE} ins/s",
@@ -257,10 +239,8 @@ Source: github.com/PaddlePaddle/PaddleRec, tools/trainer.py and tools/static_tra
 issue 817.
 """
 
-PADDLEREC = Format(
+PADDLEREC = _format(
     name="paddlerec",
-    system="paddlepaddle",
-    marker=b", using time ",
     pattern=r"\bEpoch: {ITERATION}, using time {NUMBER} second, ips {NUMBER} (?:example|word)/sec\b",
     untimed="its trainers keep their own time, and its lines are those of one of them alone",
     counts_from=0,

@@ -19,8 +19,7 @@ BAR = (
     r"(?:, *(?:{PACE}s/it|{PACES}it/s)(?=[,\]])|[,\]])"
 )
 """The pattern of a bar, but for its name."""
-_ROUNDED = 1.0
-"""By how much the percentage that a bar shows may be off."""
+_ROUNDED = 1.0  # by how much the percentage that a bar shows may be off
 
 
 def miscounted(match: re.Match[bytes]) -> str:
@@ -46,18 +45,14 @@ _DRIFT = 0.1, 5.0
 class _Epoch:
     """What was shown of one epoch of one run."""
 
-    first: int
-    """The count that was shown first."""
-    began: float
-    """When the bar began, on the clock of all bars."""
-    latest: int = 0
-    """The highest count."""
+    first: int  # the count that was shown first
+    began: float  # when the bar began, on the clock of all bars
+    latest: int = 0  # the highest count
     elapsed: dict[int, float] = field(default_factory=dict)
     """Of the newest counts: the seconds that were first shown with each."""
     behind: float | None = None
     """By how many seconds the bar that is drawn again from far behind differs from this one."""
-    over: bool = False
-    """Whether what stands behind these counts may begin another run."""
+    over: bool = False  # whether what stands behind these counts may begin another run
 
     def goes_on(self, count: int, seconds: float) -> bool:
         """Whether the bar that has shown the highest count may have shown this one next."""
@@ -78,15 +73,12 @@ class DrawnBars:
         self._epochs: dict[int, _Epoch] = {}
         self._latest = 0.0
         self._shown: tuple[int, int] | None = None
-        self._zeros = False
-        """Whether bars are drawn before they count."""
+        self._zeros = False  # whether bars are drawn before they count
         self._announced = False
-        self._several = False
-        """Whether there is more than one bar."""
+        self._several = False  # whether there is more than one bar
         self._left: _Epoch | None = None
         """What was shown before a bar that is not announced began again."""
-        self.mixed = False
-        """Whether the bar before that went on in it."""
+        self.mixed = False  # whether the bar before that went on in it
         self._apart = 0.0
 
     @property
@@ -169,8 +161,7 @@ class DrawnBars:
         return abs(behind - known.behind) > max(least, share * max(seconds, known.elapsed[count]))
 
 
-_NO_TOTAL = -1
-"""No bar has that total."""
+_NO_TOTAL = -1  # no bar has that total
 _MIXED = (
     "two progress bars of {total} steps take turns at iteration {count}, and nothing says which is the "
     "training's"
@@ -185,10 +176,8 @@ class _Reader:
     def __init__(self, _format: Format) -> None:
         self._total: int | None = None
         self._announced = False
-        self._labels = b""
-        """What stands in front of the announcement."""
-        self._newest: int | None = None
-        """Of the newest bar without a name: its total."""
+        self._labels = b""  # what stands in front of the announcement
+        self._newest: int | None = None  # of the newest bar without a name: its total
         self._bars: defaultdict[tuple[int, ...], DrawnBars] = defaultdict(DrawnBars)
         self._dictionaries: Counter[tuple[int, ...]] = Counter()
 
@@ -265,9 +254,7 @@ def _announced(head: bytes) -> Iterator[Fact]:
         if several and processes > 1 and not rest:
             yield "batch_size", batch
             yield "world_size", processes
-    yield from (
-        ("precision", "fp16" if match[1] else AMP_IN_BF16) for match in _HALF.finditer(head)
-    )
+    yield from (("precision", "fp16" if half[1] else AMP_IN_BF16) for half in _HALF.finditer(head))
 
 
 HUGGINGFACE = Format(

@@ -36,7 +36,6 @@ def _mean_time(records: Sequence[Record], facts: Facts) -> Estimate:
 PYTORCH_RESNET50 = Format(
     name="pytorch-resnet50",
     system="pytorch",
-    marker=b"Epoch: [",
     pattern=r"Epoch: \[{EPOCH}\]\[\s*{ITERATION}/{TOTAL}\]\s+Time\s+{DURATION} \(\s*{NUMBER}\)\s+"
     r"Data\s+{NUMBER} \(\s*{NUMBER}\)\s+Loss {NUMBER} ",
     # --batch-size is a node's, --world-size the number of nodes.
@@ -62,7 +61,6 @@ PyTorch/resnet50v1.5/extract_pytorch_logs_time.py.
 
 TORCHVISION = Format(
     name="torchvision",
-    marker=b"  eta: ",
     # What is between is of this iteration: a line that broke off may go on with another one's.
     pattern=r"Epoch: \[{EPOCH}\]  \[ *{ITERATION}/{TOTAL}\]  eta: "
     r"(?:(?!Epoch: )[^\r\n]){1,1000}?  time: {DURATION}  data: {NUMBER}",
@@ -120,7 +118,6 @@ in public documentation of trainings.
 
 MASKRCNN_BENCHMARK = Format(
     name="maskrcnn-benchmark",
-    marker=b"trainer INFO: eta: ",
     pattern=r"{DATE} maskrcnn_benchmark\.trainer INFO: eta: [^\r\n]{1,40}?  "
     r"iter: {ITERATION}  [^\r\n]{0,1000}?\btime: {PACE} ",
     facts=facts_by(global_batch=r"\bSOLVER\.IMS_PER_BATCH'?,? '?(\d{1,9})\b"),
@@ -142,7 +139,6 @@ in github.com/mlcommons/training_results_v0.7 at 0a8a85a.
 MMENGINE = Format(
     name="mmengine",
     system="openmmlab",
-    marker=b" - mmengine - INFO - ",
     pattern=r"{YEARLESS} - mmengine - INFO - (?:Epoch\(train\) +\[{EPOCH}\]|Iter\(train\) +)"
     r"\[ *{ITERATION}/{TOTAL}\]  [^\r\n]{0,1000}?\btime: {PACE}  data_time: {NUMBER}{END}",
     # The second is XTuner's, which lets the model talk.
@@ -162,7 +158,6 @@ Source: github.com/open-mmlab/mmengine, mmengine/runner/log_processor.py; runs o
 
 OPENMMLAB = Format(
     name="openmmlab",
-    marker=b", data_time: ",
     pattern=r"{DATE} - (?:\w{1,40} - )?INFO - (?:Iter \[|Epoch \[{EPOCH}\]\[){ITERATION}/"
     r"\d{1,12}\]\s+lr: [^\r\n]{1,200}?, eta: [^\r\n]{1,40}?, time: {DURATION}, "
     r"data_time: {NUMBER}(?:,|{END})",
@@ -193,7 +188,6 @@ github.com/PaddlePaddle/Perf at e7a07c4, DeepLabV3P/OtherReports and HRNetW18/Ot
 
 FACEBOOK_DLRM = Format(
     name="facebook-dlrm",
-    marker=b" ms/it, loss ",
     pattern=r"(?:\[{RANK}\] )?Finished training it {ITERATION}/{TOTAL} of epoch {EPOCH}, "
     r"{MILLISECONDS} ms/it, loss {NUMBER}",
     prints=Prints.EVENLY,
@@ -229,7 +223,6 @@ def _unquoted(log_format: Format) -> Read:
 
 PIPEDREAM = Format(
     name="pipedream",
-    marker=b" seconds",
     pattern=r"\bEpoch {ITERATION}: {DURATION} seconds",
     remembering=_unquoted,
     counts_from=0,

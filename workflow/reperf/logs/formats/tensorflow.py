@@ -16,7 +16,6 @@ _ARGUMENTS = facts_by(global_batch=r"\b[Gg]lobal batch size: (\d{1,9})\s")
 TENSORFLOW2_RESNET50 = Format(
     name="tensorflow2-resnet50",
     system="tensorflow2",
-    marker=b"TimeHistory: ",
     pattern=r"I\d{4} {TIME_OF_DAY}\s+\d{1,20} \S{1,80}\] "
     r"TimeHistory: {NUMBER} seconds, {RATE} examples/second between steps \d{1,12} and {ITERATION}{END}",
     evaluates=_EVALUATES,
@@ -36,7 +35,6 @@ TensorFlow/resnet50v1.5/extract_tensorflow_logs.py.
 TENSORFLOW2_BERT = Format(
     name="tensorflow2-bert",
     system="tensorflow2",
-    marker=b"Train Step: ",
     pattern=r"I\d{4} {TIME_OF_DAY}\s+\d{1,20} \S{1,80}\] "
     r"Train Step: {ITERATION}/{TOTAL}\s+/ loss = ",
     evaluates=_EVALUATES,
@@ -55,13 +53,9 @@ TensorFlow/bert/extract_tensorflow_logs_time.py.
 NGC_TENSORFLOW1_RESNET50 = Format(
     name="ngc-tensorflow1-resnet50",
     system="ngc-tensorflow1",
-    marker=b"DLL ",
     pattern=r"DLL {DATE} - \({EPOCH}, {ITERATION}\) (?:imgs_per_sec|total_ips) : {RATE}{END}",
     facts=facts_by(
-        batch_size=(
-            r"PARAMETER .* batch_size : (\d{1,9})\s",
-            r"\bPer-GPU Batch Size (\d{1,9})\s",
-        ),
+        batch_size=(r"PARAMETER .* batch_size : (\d{1,9})\s", r"\bPer-GPU Batch Size (\d{1,9})\s"),
         world_size=r"\bNum GPUs (\d{1,9})\s",
     ),
     counts_from=0,
@@ -85,14 +79,10 @@ NVIDIADeepLearningExamples/TensorFlow/Classification/ConvNets/resnet50v1.5/extra
 NGC_TENSORFLOW1_BERT = Format(
     name="ngc-tensorflow1-bert",
     system="ngc-tensorflow1",
-    marker=b" throughput_train : ",
     pattern=r"DLL {DATE} - Iteration: {ITERATION}  (?:Rank : \d{1,6}\s+)?"
     r"throughput_train : {RATE} (?:seq|sequences)/s",
     facts=facts_by(
-        batch_size=(
-            r"--train_batch_size[ =](\d{1,9})\s",
-            r"\btrain_batch_size: (\d{1,9})\s",
-        ),
+        batch_size=(r"--train_batch_size[ =](\d{1,9})\s", r"\btrain_batch_size: (\d{1,9})\s"),
         accumulation=(
             r"--num_accumulation_steps[ =](\d{1,9})\s",
             r"\bnum_accumulation_steps: (\d{1,9})\s",
@@ -113,8 +103,7 @@ NVIDIADeepLearningExamples/TensorFlow/LanguageModeling/BERT/extract_tensorflow_l
 """
 
 _BATCH = facts_by(
-    global_batch=r"\bBatch size: +(\d{1,9}) global\s",
-    batch_size=r"\s(\d{1,9}) per device\s",
+    global_batch=r"\bBatch size: +(\d{1,9}) global\s", batch_size=r"\s(\d{1,9}) per device\s"
 )
 _MODEL = re.compile(rb"(?m)^(?:INFO.*\|\d+\| ?)?Model: +([\w.]{1,40})\s")
 _CALLED = {b"resnet50_v1.5": "resnet50", b"resnet50": "resnet50_v1"}
@@ -143,7 +132,6 @@ def _read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
 TF_CNN_BENCHMARKS = Format(
     name="tf-cnn-benchmarks",
     system="tensorflow1",
-    marker=b"images/sec: ",
     pattern=r"(?:\bINFO\|{DATE}\|[^|\r\n]{1,200}\|\d{1,9}\| ?|(?<![^\s:]))"
     r"{ITERATION}\s{1,12}images/sec: \d{1,9}\.\d{1,3} \+/- {NUMBER} "
     r"\(jitter = {NUMBER}\)\s"
