@@ -20,8 +20,7 @@ class ReperfError(Exception):
     The command line and the workflow's scripts print it without a traceback.
     """
 
-    status = 1
-    """The exit status of the command line."""
+    status = 1  # the exit status of the command line
 
     def __init__(self, message: str) -> None:
         # File names and values from outside may hold line breaks and worse.

@@ -16,19 +16,11 @@ import yaml
 
 from reperf.errors import ReperfError
 from reperf.layout import PUBLISHED_FILES
-from reperf.systems import load_workloads, read_shape
+from reperf.systems.workloads import load_workloads, read_shape
 from reperf.validation import Model
 
-__all__ = [
-    "Discrepancy",
-    "DiscrepancyKind",
-    "PublishedTable",
-    "discrepancies",
-    "epochs_beside",
-    "load_tables",
-    "published_for",
-    "published_without_size",
-]
+__all__ = ["Discrepancy", "DiscrepancyKind", "PublishedTable", "discrepancies", "epochs_beside"]
+__all__ += ["load_tables", "published_for", "published_without_size"]
 
 NUMBERS, REPEATS, DISCREPANCIES, TABLES = PUBLISHED_FILES
 
@@ -236,7 +228,6 @@ class Definitions(Model):
 
 @cache
 def load_definitions() -> Definitions:
-    """Read data/published/tables.yaml."""
     return Definitions.model_validate(yaml.safe_load(TABLES.read_text(encoding="utf-8")))
 
 
@@ -290,14 +281,10 @@ def _as_published(precision: str) -> str:
 
 
 def epochs_beside(cells: pd.DataFrame) -> pd.DataFrame:
-    """How long epochs of a suite's training took others on its topologies, with how much memory.
+    """How long epochs of a suite's cells took others on its topologies, with how much memory.
 
-    Args:
-        cells: the suite's rows of summary.csv.
-
-    Returns:
-        The rows of `PublishedTable.epochs` with the table's `report`; none for an unusual shape. A
-        document that gives no batch size fits all.
+    They are rows of `PublishedTable.epochs` with the table's `report`; none for an unusual shape. A
+    document that gives no batch size fits all.
     """
     epochs = pd.concat(
         table.epochs().assign(report=table.report, precision=table.precision)
@@ -349,23 +336,16 @@ def _spread(fact: pd.Series) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A contradiction among published numbers.
-
-    Attributes:
-        kind: speedup (it does not follow from its throughputs), value (documents differ on a cell),
-            median (it is not that of the cell's repeats) or label (documents print one series of
-            numbers as two different things).
-        where: the cell, or the framework and model of the series.
-        what: what is wrong, in words.
-        values: the values that contradict each other, as printed or computed.
-        sources: where each value is from.
-    """
+    """A contradiction among published numbers."""
 
     kind: DiscrepancyKind
-    where: str
-    what: str
-    values: tuple[str, ...]
-    sources: tuple[str, ...]
+    """Speedup (it does not follow from its throughputs), value (documents differ on a cell), median
+    (it is not that of the cell's repeats) or label (documents print one series of numbers as two
+    different things)."""
+    where: str  # the cell, or the framework and model of the series
+    what: str  # what is wrong, in words
+    values: tuple[str, ...]  # the values that contradict each other, as printed or computed
+    sources: tuple[str, ...]  # where each value is from
 
     def __str__(self) -> str:
         pairs = zip(self.values, self.sources, strict=True)

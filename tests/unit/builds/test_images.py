@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reperf.builds import RECORD, ImageBuild, read_environment
-from reperf.builds.build import digest_of, fingerprint_of
+from reperf.builds import RECORD, ImageBuild, digest_of, fingerprint_of, read_environment
 from reperf.builds.engines import engine_called
 from reperf.builds.image_build import _LOOK, build_image
 from reperf.config import Container, load_report
@@ -107,10 +106,7 @@ NODE = {"nodes": 1, "devices_per_node": 2}
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        (
-            at("/nowhere/torch.sif"),
-            "images.pytorch: got '/nowhere/torch.sif', and there is no such",
-        ),
+        (at("/nowhere/torch.sif"), "images.pytorch: got '/nowhere/torch.sif', and there is no suc"),
         (at("nowhere/torch.sif"), "images.pytorch: got 'nowhere/torch.sif', and there is no such"),
         (at("No Image"), "images.pytorch: got 'No Image'; allowed: registry/"),
         ({"container": {"engine": "apptainer"}}, "container.engine: apptainer is not here, for"),

@@ -13,10 +13,8 @@ from reperf.text import listed, printable
 if TYPE_CHECKING:
     from reperf.config import Run
 
-WITHOUT = "none"
-"""The variant of runs that have none."""
-SHOWN = 12
-"""Values that a refusal lists."""
+WITHOUT = "none"  # the variant of runs that have none
+SHOWN = 12  # values that a refusal lists
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:

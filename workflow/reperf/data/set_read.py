@@ -12,8 +12,7 @@ from reperf.data.kind import MANIFEST, Part
 
 CONTENTS = 1 << 26
 """Bytes up to which a folder's files are read for its digest; of more, names and sizes count."""
-IMAGES = (".jpeg", ".jpg")
-"""How the names of files end that the readers of folders take."""
+IMAGES = (".jpeg", ".jpg")  # how the names of files end that the readers of folders take
 
 
 def read_of_set(folder: str | None, form: str) -> tuple[str | None, dict[str, Any] | None]:

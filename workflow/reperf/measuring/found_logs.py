@@ -37,7 +37,7 @@ from reperf.measuring.request import MeasureRequest, RunResult, drop_non_logs, r
 from reperf.measuring.variants import NO_VARIANT, facts_of_system
 from reperf.member_names import CELLS, CONFIG, MANIFEST, README
 from reperf.records.run_record import LARGEST_RECORD, RunRecord
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 from reperf.text import natural_sort_key
 
 WORTH_PROCESSES = 1 << 26

@@ -20,7 +20,7 @@ from reperf.measuring.statistics import (
     speedup_range,
     spread,
 )
-from reperf.systems import load_workloads, read_shape
+from reperf.systems.workloads import load_workloads, read_shape
 from reperf.tables import CELL, SETTING, SUMMARY
 
 _BATCH = "batch_size_per_device"

@@ -19,10 +19,18 @@ from struct import pack
 import numpy as np
 
 from reperf.data.conversion import Format
-from reperf.data.framing import index_line, ofrecord, tfrecord
 from reperf.data.images.image import Image
 from reperf.data.kind import Part
-from reperf.data.protobuf import BYTES_LIST, bytes_entry, entry_head, field_head, integer_entry
+from reperf.data.wire import (
+    BYTES_LIST,
+    bytes_entry,
+    entry_head,
+    field_head,
+    index_line,
+    integer_entry,
+    ofrecord,
+    tfrecord,
+)
 from reperf.files import whole_file
 
 INT64_LIST_OF_TENSORFLOW = 3
