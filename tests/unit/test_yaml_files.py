@@ -53,7 +53,10 @@ FAULTS = {
         "is not YAML: line 1: mapping values are not allowed in this context; allowed: quotes ",
     ),
     "no number by its tag": ("a: 1\nrepeats: !!int 3x", "is not YAML: invalid literal for int()"),
-    "a list by the tag of a number": ("a: !!int [3]", "is not YAML: line 1: expected a scalar nod"),
+    "a list by the tag of a number": (
+        "a: !!int [3]",
+        "is not YAML: line 1: expected a scalar node",
+    ),
     "a tag of Python": (
         "title: !!python/object/apply:os.system [ls]",
         "is not YAML: line 1: could not determine a constructor for the tag",

@@ -340,8 +340,7 @@ def _hidden() -> str:
 def check_memory(report: Report) -> None:
     """Refuse to search for the largest batch where nothing says how much memory there is.
 
-    On a CPU the machine itself sets no limit: it would swap, or kill another process. On a GPU its
-    memory is the limit, and one of address space would be another.
+    A CPU's machine would swap, or kill another process; a GPU has a limit of its own.
     """
     if report.resolved_device == "cuda":
         if report.memory_limit is not None:
@@ -396,8 +395,7 @@ def check_compiler(report: Report) -> None:
 def check_data(report: Report) -> None:
     """Refuse to train without data of the suite's kind, or GPUs on what is embedded in reperf.
 
-    Nobody would read such a report as one of a loader: the embedded data never leaves the memory of
-    its node. A data set may allow it.
+    Embedded data never leaves a node's memory: it shows no loader. A data set may allow it.
     """
     for suite in report.suites:
         if suite.input == "synthetic" or not suite.topologies_of_runs:

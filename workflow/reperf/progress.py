@@ -396,8 +396,8 @@ class LiveDisplay:
 class FullLog:
     """The full output in one file: Snakemake's, and that of the programs that it starts.
 
-    Programs inherit this process's two output streams. So those are redirected to the file, while
-    Python's own objects for them keep writing to where they did.
+    The two output streams, which programs inherit, are redirected to the file, while Python's own
+    objects for them keep writing to where they did.
     """
 
     def __init__(self, path: Path) -> None:

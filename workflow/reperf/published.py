@@ -35,9 +35,8 @@ DiscrepancyKind = Literal["speedup", "value", "median", "label"]
 def read_facts(path: Path) -> pd.DataFrame:
     """Read a file of facts, NUMBERS or REPEATS; all rows are kept, in their order.
 
-    Printed numbers become `Decimal`, because their digits say how they were rounded, or None where
-    the document prints none. Sizes and counts become nullable integers. One column is added:
-    topology, such as 2n8g, or 4n where only nodes are counted.
+    Printed numbers become `Decimal`, whose digits say how they were rounded, or None; counts become
+    nullable integers. One column is added: topology, such as 2n8g, or 4n where nodes are counted.
     """
     facts = pd.read_csv(path, dtype=str, keep_default_na=False)
     for column in facts.columns.intersection(_COUNTS):
@@ -182,11 +181,7 @@ class PublishedTable(Model):
         return max((name for name in self.units if name.startswith("epoch_")), default=None)
 
     def epochs(self) -> pd.DataFrame:
-        """The cells of a table of epochs as figures take them.
-
-        They have epoch_seconds and, as text, stage_memory: the bytes of the device that took most,
-        which nobody printed by stage.
-        """
+        """The cells of a table of epochs as figures take them, with seconds and memory."""
         assert self.epoch
         taken = self.cells["gpu_memory"].map(lambda mebibytes: f"{mebibytes * 2**20:.0f}")
         seconds = self.cells[self.epoch]

@@ -106,7 +106,10 @@ NODE = {"nodes": 1, "devices_per_node": 2}
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
-        (at("/nowhere/torch.sif"), "images.pytorch: got '/nowhere/torch.sif', and there is no suc"),
+        (
+            at("/nowhere/torch.sif"),
+            "images.pytorch: got '/nowhere/torch.sif', and there is no such",
+        ),
         (at("nowhere/torch.sif"), "images.pytorch: got 'nowhere/torch.sif', and there is no such"),
         (at("No Image"), "images.pytorch: got 'No Image'; allowed: registry/"),
         ({"container": {"engine": "apptainer"}}, "container.engine: apptainer is not here, for"),

@@ -215,7 +215,10 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("measur x.log", "COMMAND: got 'measur'; allowed: archive, compare, config, doctor, estim"),
+        (
+            "measur x.log",
+            "COMMAND: got 'measur'; allowed: archive, compare, config, doctor, estimate, export",
+        ),
         ("verify x.zip", "reproduce, runs, survey, systems; did you mean archive verify?"),
         ("measure --window 15:5 x.log", "--window: got '15:5'; allowed: FIRST:LAST, FIRST below"),
         ("measure --method Published x.log", "published; did you mean published? (see reperf"),
@@ -229,7 +232,10 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
             "plan --profile slurm",
             "reproduce, runs, survey, systems; did you mean estimate? (see reperf --help)",
         ),
-        ("estimate mine.yaml", "estimate: unrecognized arguments: mine.yaml; did you mean --confi"),
+        (
+            "estimate mine.yaml",
+            "estimate: unrecognized arguments: mine.yaml; did you mean --config",
+        ),
         ("runs --configfile none.yaml", "none.yaml: No such file or directory"),
         ("export one", "results/summary.csv: No such file or directory; run `make report`"),
         ("archive verify none.zip", "none.zip: No such file or directory; name an archive"),

@@ -100,7 +100,10 @@ def test_the_page_stands_alone(history, nights, tmp_path):
             lambda folder: written_report(folder, date="2026-11-01T03:00:00"),
             "nights: 1 report in it; allowed: two or more archives",
         ),
-        (written_report, "results/measurements.csv: does not say when it was measured, nor in its"),
+        (
+            written_report,
+            "results/measurements.csv: does not say when it was measured, nor in its name",
+        ),
     ],
 )
 def test_what_is_no_history_is_one_line(history, tmp_path, make, words):

@@ -97,14 +97,20 @@ IN_REPORT = [
     *rows("report"),
 ]
 IN_SUITE = [
-    ({"from": {"path": "a", "variant": "a\nb"}}, ".from.variant: got 'a\\nb'; allowed: one line o"),
+    (
+        {"from": {"path": "a", "variant": "a\nb"}},
+        ".from.variant: got 'a\\nb'; allowed: one line of",
+    ),
     *rows("suite: what follows suites.small"),
 ]
 FAULTS = [
     *((report(**changes), said) for changes, said in IN_REPORT),
     *((suite(**changes), f"suites.small{said}") for changes, said in IN_SUITE),
     (suite(name="Two Words"), "suites.Two Words.name: got 'Two Words'; allowed: lowercase letters"),
-    (suite(name="a" * 300), f"suites.{'a' * 113}...: got '{'a' * 119}...; allowed: up to 100 char"),
+    (
+        suite(name="a" * 300),
+        f"suites.{'a' * 113}...: got '{'a' * 119}...; allowed: up to 100 characters",
+    ),
     (without("systems"), "suites.small.systems: allowed: at least one item"),
     (
         without("batch_size", **{"from": "a.zip"}),

@@ -148,7 +148,13 @@ LLAMA = {"context": 32, "hidden": 128, "heads": 4, "key_heads": 2, "vocabulary":
             {},
             "recompute and compile exclude each other under tensor-parallel training",
         ),
-        ("pytorch", None, {"tensor": 2}, {}, "PyTorch has no tensor-parallel training of llama3-8"),
+        (
+            "pytorch",
+            None,
+            {"tensor": 2},
+            {},
+            "PyTorch has no tensor-parallel training of llama3-8b",
+        ),
     ],
 )
 def test_layers_that_devices_cannot_share_are_a_cells_reason(

@@ -463,7 +463,10 @@ MISSING = "config.yaml: No such file or directory; run it in reperf's folder, or
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        ("--profile local", "profile local: not there; allowed: hosts, slurm, none for this machi"),
+        (
+            "--profile local",
+            "profile local: not there; allowed: hosts, slurm, none for this machine",
+        ),
         ("", MISSING),
         ("--profile slurm", "reports/dlperf.yaml: No such file or directory"),
         ("--configfile images.yaml", "images.yaml: images.pytorch: got '/nowhere/x.sif'"),

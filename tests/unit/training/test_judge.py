@@ -72,7 +72,11 @@ PODMAN = "failed: the last line from podman is: OCI runtime error: "
         (1, "numpy._core._exceptions._ArrayMemoryError: Unable\nSIGTERM", FULL),
         (1, f"KeyError: 'a'\n{OTHERS_ENDED}", "failed: KeyError: 'a'; "),
         (1, f"KeyError: 'a'\n{STATUS_1}", "failed: KeyError: 'a'; "),
-        (1, f"rank 0 on n1 ended with SIGSEGV\n{OTHERS_ENDED}", "failed: rank 0 on n1 was ended b"),
+        (
+            1,
+            f"rank 0 on n1 ended with SIGSEGV\n{OTHERS_ENDED}",
+            "failed: rank 0 on n1 was ended by",
+        ),
         (1, f"MemoryError\n{STATUS_1}", "oom: rank 0 on n1 ran out of memory and died; "),
         (1, OTHERS_ENDED, "failed: a process was ended by SIGTERM; "),
         (137, "srun: error: n1: task 0: Out Of Memory", FULL),
@@ -158,7 +162,12 @@ FULL_MACHINE = "because the machine's memory was full"
             f"oom: server 3 on node4 ended with SIGKILL {FULL_MACHINE}",
         ),
         (SERVED, SERVER_FIRST, NODE, "failed: the servers ended with status 1, before the train"),
-        (SERVED, SERVERS_HANG, "", f"{BOTH}server 1 of 2 was last heard of at iteration 20, 4 s i"),
+        (
+            SERVED,
+            SERVERS_HANG,
+            "",
+            f"{BOTH}server 1 of 2 was last heard of at iteration 20, 4 s in",
+        ),
         (SERVED, NO_END, "", f"{BOTH}server 0 of 2 was never heard of"),
     ],
 )

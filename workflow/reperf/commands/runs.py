@@ -105,7 +105,6 @@ def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":
 
 
 def _values(run: "Run", name: str) -> list[str | int]:
-    """What a run may be called by: several variants, each by its name and all by theirs."""
     if name != "variant":
         return [getattr(run, name)]
     variant = run.shown_variant

@@ -295,10 +295,7 @@ class Report(Measured, json_schema_extra=with_examples):
         return runs_of(self.cells(suite))
 
     def run_of_each_entry(self, *, own_builds: bool = True) -> Iterator[Run]:
-        """The first run of each entry that can train: all runs of an entry have the same build.
-
-        Entries that name their build are left out unless `own_builds`.
-        """
+        """The first run of each entry that can train; `own_builds`: also of those that name one."""
         for suite in self.suites:
             for topology, entry in product(self.topologies_of(suite)[:1], suite.entries):
                 if (own_builds or not entry.own_build) and not self._why_not(suite, entry):
@@ -367,11 +364,9 @@ class Report(Measured, json_schema_extra=with_examples):
         return any(map(self._environment_of, entries))
 
     def _environment_of(self, entry: Entry) -> SiteEnvironment | None:
-        """The environment that is named for an entry, whether or not it trains in it."""
         return entry.environment or self.environments.get(entry.system) or self.environment
 
     def _build_of(self, suite: Suite, entry: Entry) -> BuildKind:
-        """How an entry gets its framework."""
         named: BuildKind | None = "image" if entry.system in self.images else None
         if named is None and self._environment_of(entry):
             named = "environment"

@@ -165,7 +165,6 @@ class Run(Model):
         )
 
     def _flat(self) -> dict[str, object]:
-        """All that decides the run, with the numbers of its shape as keys of their own."""
         return {**self.shape, **{name: value for name, value in self if name != "shape"}}
 
 

@@ -25,9 +25,8 @@ def _not_reserved(name: str) -> str:
 class Kind(Model):
     """A data set of one kind: the keys that all kinds have, in the order of the page.
 
-    A kind's class adds its own keys. The key with the kind's name says where the user's input lies;
-    without it, the embedded set is made. No two kinds have a key in common, so that a data set of
-    the configuration, `reperf.config.Data`, can have the keys of all.
+    A kind's class adds its own keys, which no other has: the configuration's `Data` has the keys of
+    all. The key with the kind's name says where the user's input lies; without it, one is made.
     """
 
     formats: ClassVar[tuple[str, ...]]  # the record formats that can hold it

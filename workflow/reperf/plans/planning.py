@@ -146,8 +146,7 @@ class Plans:
     def _in_turns(self) -> list[str]:
         """The folders of runs, repeat by repeat, in an order that the seed shuffles: A B B A.
 
-        The second of two repeats reverses the order of the first, so that a machine that becomes
-        slower over hours slows all systems alike.
+        Reversing every second repeat makes a machine that becomes slower slow all systems alike.
         """
         shuffled, turns = Random(self._report.seed), []
         cells = list(dict.fromkeys(map(os.path.dirname, self.runs)))

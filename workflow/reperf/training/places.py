@@ -82,7 +82,6 @@ class Place:
         Args:
             launcher: its command; `{node_rank}` in it stands for the node's number, from 0, and
                 `{visible_gpus}` for the GPUs that the node gives it.
-            srun_options: further options, where srun starts it.
             shared: whether another launcher runs on the nodes, too.
         """
         raise NotImplementedError
@@ -124,8 +123,7 @@ class ThisMachine(Place):
 class SlurmJob(Place):
     """The nodes of the job that this process runs in, on the first of them.
 
-    A job may have more nodes than the run, which then trains on the first of them; a job that has
-    fewer is refused.
+    A run may take fewer nodes than the job has, the first of them; a smaller job is refused.
     """
 
     seconds_to_end = 20.0

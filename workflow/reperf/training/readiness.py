@@ -24,8 +24,8 @@ logger = logging.getLogger("snakemake.logging")
 def make_ready(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
     """Check the cluster; or look whether this machine is busy, and wait or go on as `on_busy` says.
 
-    Only a call that trains checks. On a cluster each run records the other work of its node. The
-    work folder must be locked: jobs that a killed call has left in it are cancelled.
+    Only a call that trains checks. The work folder must be locked: jobs that a killed call has left
+    in it are cancelled.
     """
     if not trains(workflow.dag):
         return

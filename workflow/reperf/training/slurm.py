@@ -201,10 +201,7 @@ class _Node(NamedTuple):
 
 
 def _must_wait(report: Report, devices: Mapping[_Node, int]) -> str:
-    """Which topologies cannot start now, and for which nodes they wait, in one line; "" if all can.
-
-    They are not refused: nodes come back, and their runs may have ended.
-    """
+    """Which topologies wait for nodes that are out of use, in one line; "" if all can start."""
     out = [node for node in devices if _OUT_OF_USE.match(node.state)]
     usable = [number for node, number in devices.items() if node not in out]
     too_large = [topology for _, topology in _that_cannot_start(report, usable)]

@@ -129,7 +129,7 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
 def why_not_planned(plan: RunPlan) -> str:
     """Why a run would not train by what its plan names, now; "" if it would.
 
-    To be asked where a run starts and at its end: meanwhile people pull, or upgrade a package.
+    Asked where a run starts and at its end: meanwhile people pull, or upgrade a package.
     """
     build = build_of(plan.run)
     if isinstance(build, SiteBuild):

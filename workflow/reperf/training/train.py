@@ -296,10 +296,7 @@ def _wrong_model(run: Run, facts: dict[str, Any]) -> str:
 
 
 def reported_in(run: Run, facts: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a run's record that its log says, whose facts are as read_facts has them.
-
-    What no such field can hold is left out, as if the trainer had not said it.
-    """
+    """The fields of a run's record that its log says, without what no such field can hold."""
     peaks, configuration = facts.get("peak_memory_bytes"), facts.get("configuration")
     fits = isinstance(peaks, list) and len(peaks) <= run.world_size
     reported = {
@@ -434,10 +431,7 @@ def _last_heard(run: Run, outcome: Outcome) -> str:
 def _last_of(
     kind: str, names: list[str], last_heard: Iterable[LastHeard], hung: Collection[int] = ()
 ) -> str:
-    """Of ranks or servers, all of which have a name: which is furthest behind, and since when.
-
-    Those that `hung` no longer say that they live, where others do.
-    """
+    """Which rank or server is furthest behind, and since when; of those that `hung`, if any."""
     heard = {last.rank: last for last in last_heard}
     unheard = [name for number, name in enumerate(names) if number not in heard]
     if unheard:

@@ -76,8 +76,7 @@ def keep_lost(run: Path) -> bool:
     """Record a lost run by its last try, so that the report can show it; whether it was lost.
 
     A run is lost if this call tried it and it left no record outside its tries: Slurm cancelled its
-    job, or its node broke down, and the try's record says so. It is not lost if the user has ended
-    the call; its job may still be ending.
+    job, or its node broke down. It is not if the user has ended the call.
     """
     if (run / RUN_RECORD).exists():
         return False

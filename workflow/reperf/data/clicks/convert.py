@@ -83,11 +83,7 @@ def _lines_before(path: Path, offset: int) -> int:
 
 
 def rows_of(text: bytes) -> npt.NDArray[Any]:
-    """Rows of whole lines: an array of ROW, one a line.
-
-    Raises:
-        ValueError: the number of the first line with a fault, from 0, and the fault.
-    """
+    """Rows of whole lines: an array of ROW, one a line; ValueError: which line is bad, and why."""
     lines = text.removesuffix(b"\n").split(b"\n")
     matches = [match.groups() for match in map(_LINE.fullmatch, lines) if match]
     if len(matches) < len(lines):

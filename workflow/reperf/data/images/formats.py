@@ -59,10 +59,7 @@ def _features(
 ) -> tuple[bytes, bytes]:
     """What precedes and what follows the JPEG in an image's map of features.
 
-    Args:
-        prefix: of the keys.
-        integers: the field number in Feature of the list that holds whole numbers.
-        number: the entry of the image's number, for formats that have one.
+    `prefix` begins the keys; `integers` is the field number in Feature of whole numbers.
     """
     before = (
         integer_entry(prefix + b"channels", integers, 3)

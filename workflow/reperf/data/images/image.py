@@ -92,11 +92,7 @@ def _check_size(width: int, height: int) -> None:
 
 
 def as_rgb_jpeg(data: bytes) -> bytes:
-    """Decode an image, or say why not by a ValueError; encode it as an RGB JPEG of quality 100.
-
-    For ImageNet's CMYK JPEGs and its PNG with a JPEG's name; the result depends on Pillow's
-    version.
-    """
+    """Encode an image that Pillow decodes as an RGB JPEG of quality 100; else a ValueError."""
     encoded = io.BytesIO()
     try:
         with warnings.catch_warnings():

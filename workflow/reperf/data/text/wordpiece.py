@@ -64,9 +64,8 @@ class WordPieces:
 def words_of(sentence: str, *, lowercase: bool) -> list[str]:
     """The words and marks of a sentence, each of which is cut into tokens by itself.
 
-    The library could cut words, too, but it takes three times as long, its tables are of an older
-    Unicode, with 256 ideographs less, and it lowers each letter alone: Python, and so the original,
-    lowers a sigma by its place.
+    The library takes three times as long, knows an older Unicode, and lowers each letter alone:
+    Python, and so the original, lowers a sigma by its place.
     """
     if sentence.isascii() and sentence.isprintable():
         return _WORD.findall(sentence.lower() if lowercase else sentence)
