@@ -29,12 +29,12 @@ rule all:
     default_target: True
     input:
         rules.complete.output,
-        *RESULTS,
+        *RESULTS.values(),
         MEMORY,
 
 
 # snakemake runs, tables, figures, reports, archives: a part of it; and what runs train in.
-for part, files in {**RESULTS._asdict(), "environments": PLANS.environments}.items():
+for part, files in {**RESULTS, "environments": PLANS.environments}.items():
 
     rule:
         name:

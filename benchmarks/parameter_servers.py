@@ -21,7 +21,8 @@ from typing import NamedTuple
 
 import psutil
 from reperf.builds import LockBuild
-from reperf.systems import load_systems, load_workloads
+from reperf.systems import load_systems
+from reperf.systems.workloads import load_workloads
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))

@@ -17,7 +17,8 @@ from statistics import median
 
 from reperf.builds import LockBuild
 from reperf.plans.run_plan import naming_flags
-from reperf.systems import TRAINERS, load_systems, load_workloads
+from reperf.systems import TRAINERS, load_systems
+from reperf.systems.workloads import load_workloads
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))

@@ -24,7 +24,8 @@ from typing import NamedTuple
 
 from reperf.builds import RECORD, LockBuild
 from reperf.builds.steps import do, uv_settings
-from reperf.systems import TRAINERS, load_systems, load_workloads
+from reperf.systems import TRAINERS, load_systems
+from reperf.systems.workloads import load_workloads
 from trainers.contract.precision import WORDS
 from uv import find_uv_bin
 

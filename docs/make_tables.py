@@ -24,6 +24,7 @@ from reperf.files import write_whole
 from reperf.logs import formats as package
 from reperf.logs.format import Format, Prints
 from reperf.logs.formats import formats
+from reperf.validation import SchemaOfFile
 
 DOCS = Path(__file__).parent
 LINES = ("format", "a line that identifies it")
@@ -79,7 +80,7 @@ _LINKS = {f"#/$defs/{model.__name__}": key for key, model in SECTIONS.items()}
 
 def configuration_page() -> str:
     """The page: one table for the whole file, and one for each key that holds further keys."""
-    schema = Report.model_json_schema()
+    schema = Report.model_json_schema(schema_generator=SchemaOfFile)
     sections = [HEAD, _section("The file", schema)]
     for key, model in SECTIONS.items():
         described = schema["$defs"][model.__name__]

@@ -1,6 +1,6 @@
 """What a wheel holds beside the packages: schemas, systems, locks, trainers, published numbers.
 
-They lie as in a clone, below reperf/clone: reperf.root. An editable install has the clone itself.
+They lie as in a clone, below reperf/clone: reperf.layout. An editable install has the clone itself.
 """
 
 from typing import Any

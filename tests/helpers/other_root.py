@@ -3,22 +3,21 @@
 from pathlib import Path
 
 import pytest
+from reperf import builds, systems
 from reperf.building.code import imported_by
-from reperf.builds import build
-from reperf.systems import system
 
 PLACES = ("SYSTEMS", "TRAINERS", "ENVIRONMENTS", "PROGRAM", "SERVER", "MODULE_STARTER", "ROOT")
 
 
 def forget() -> None:
     """Forget all systems and builds that were read."""
-    for known in (system.load_systems, system._module, imported_by, build.build_for):
+    for known in (systems.load_systems, systems._module, imported_by, builds.build_for):
         known.cache_clear()
 
 
 def use_root(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
     """Read systems below a root until the patch is undone; then `forget` them."""
     for name in PLACES:
-        place = root / getattr(system, name).relative_to(system.ROOT)
-        monkeypatch.setattr(system, name, place)
+        place = root / getattr(systems, name).relative_to(systems.ROOT)
+        monkeypatch.setattr(systems, name, place)
     forget()

@@ -6,7 +6,7 @@ import subprocess
 import tomllib
 from pathlib import Path
 
-from reperf.root import ROOT
+from reperf.layout import ROOT
 from uv import find_uv_bin
 
 from tests.helpers.refusal import cannot_run

@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild
-from reperf.systems import ROOT, TRAINERS, load_systems, load_workloads
+from reperf.layout import ROOT
+from reperf.systems import TRAINERS, load_systems
+from reperf.systems.workloads import load_workloads
 
 from tests.helpers.shapes import TINY_LLAMA
 from tests.systems.trainer import losses, recipe_of, small

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 
 from tests.systems.trainer import limited_memory, losses, on_ranks, step_log
 

@@ -5,8 +5,7 @@ import shutil
 import numpy as np
 import pytest
 import simplejpeg
-from reperf.builds import RECORD, LockBuild
-from reperf.builds.build import Built
+from reperf.builds import RECORD, Built, LockBuild
 
 from tests.systems.trainer import losses, on_ranks, step_log
 

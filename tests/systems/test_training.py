@@ -15,7 +15,7 @@ import pytest
 from reperf.config import Run
 from reperf.measuring.marks import BOUND_BY_LOADER
 from reperf.plans.run_plan import plan_run
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 from reperf.training.places import ThisMachine
 from reperf.training.start import launcher as launched
 from reperf.training.start import placeholders

@@ -21,7 +21,8 @@ from reperf.builds import LockBuild
 from reperf.config import Run
 from reperf.plans.run_plan import trainer_flags
 from reperf.records.run_record import RunRecord
-from reperf.systems import SYSTEMS, System, load_workloads
+from reperf.systems import SYSTEMS, System
+from reperf.systems.workloads import load_workloads
 
 from tests.helpers.shapes import (
     TINY_BERT,

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from reperf.errors import ReperfError
-from reperf.layout import PUBLISHED
+from reperf.layout import PUBLISHED, ROOT
 from reperf.number_format import ABSENT, published_speedup, speedup_over
 from reperf.published import (
     NUMBERS,
@@ -22,7 +22,7 @@ from reperf.published import (
     read_facts,
     speedup,
 )
-from reperf.systems import ROOT, load_systems
+from reperf.systems import load_systems
 
 TABLES = {table.id: table for table in load_tables()}
 DLPERF = [name for name in TABLES if name.startswith("dlperf-")]

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from reperf.cli import main
 from reperf.errors import ReperfError
-from reperf.systems import ROOT
+from reperf.layout import ROOT
 from reperf.text import printable
 from reperf.yaml_files import read_yaml_file
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from reperf import __version__
-from reperf.root import ROOT
+from reperf.layout import ROOT
 from uv import find_uv_bin
 
 from tests.helpers.pythons import interpreter, promised

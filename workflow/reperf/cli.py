@@ -16,26 +16,18 @@ from reperf.errors import ReperfError
 from reperf.suggestions import did_you_mean
 from reperf.text import printable
 
-INTERRUPTED = 130
-"""Exit status after Ctrl-C: the one a shell gives a program that SIGINT ended."""
-WRONG_ARGUMENTS = 2
-"""Exit status after arguments that no command takes: argparse's."""
+INTERRUPTED = 130  # exit status after Ctrl-C: the one a shell gives a program that SIGINT ended
+WRONG_ARGUMENTS = 2  # exit status after arguments that no command takes: argparse's
 MEANT = {action: f"archive {action}" for action in ("verify", "rebuild", "sign")} | {
     "plan": "estimate",
     "latex": "export --format latex",
-}
-"""What people type -> the command that does it."""
+}  # what people type -> the command that does it
 NOBODY_READS = 141
 """Exit status when `head` and the like have read enough: the one a shell gives after SIGPIPE."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
-
-    Returns:
-        The exit status: 0 success, 1 a ReperfError or what the command says of one,
-        WRONG_ARGUMENTS, INTERRUPTED, NOBODY_READS, or the command's own.
-    """
+    """Run one command; returns its exit status, or one of the constants above."""
     if sys.stderr is None:  # closed by the caller; print() would take standard output instead
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     status = 1

@@ -7,12 +7,11 @@ from typing import Any
 from reperf.config import Cluster, Report, load_report
 from reperf.config.site import ENGINES
 from reperf.errors import ReperfError
+from reperf.layout import ROOT
 from reperf.machine import resolve
-from reperf.systems import ROOT
 from reperf.yaml_files import read_yaml_file
 
-DEFAULT = Path("config.yaml")
-"""What a call measures that names no suites, as the Snakefile has it."""
+DEFAULT = Path("config.yaml")  # what a call measures that names no suites, as the Snakefile has it
 
 
 def read_report(files: Sequence[Path], devices: int | None = None) -> tuple[Report, str]:
@@ -36,35 +35,26 @@ def read_report(files: Sequence[Path], devices: int | None = None) -> tuple[Repo
         config = merged(files)
     name = name_of(files)
     report = load_report(config, name)
-    if devices:
-        report = _on_another_node(report, devices, name)
-    return resolve(report), name
-
-
-def _on_another_node(report: Report, devices: int, name: str) -> Report:
-    """The same report, planned for another node, whose number of GPUs is all that is known."""
-    if report.cluster:
+    if devices and report.cluster:
         raise ReperfError(
             f"{name}: cluster: says how many GPUs a node has; allowed: without --devices"
         )
-    engine = report.container.engine or ENGINES[0]
-    return report.model_copy(
-        update={
-            "cluster": Cluster(nodes=1, devices_per_node=devices),
-            "container": report.container.model_copy(update={"engine": engine}),
-        }
-    )
+    if devices:  # all that is known of that node
+        engine = report.container.engine or ENGINES[0]
+        container = report.container.model_copy(update={"engine": engine})
+        cluster = Cluster(nodes=1, devices_per_node=devices)
+        report = report.model_copy(update={"cluster": cluster, "container": container})
+    return resolve(report), name
 
 
 def read_profile(
     profile: str | None, configfiles: Sequence[Path], devices: int | None = None
 ) -> tuple[Report, str, dict[str, Any]]:
-    """Read the report that a profile runs.
+    """Read the report that a profile runs; see read_report.
 
     Args:
         profile: a Snakemake profile's folder, here or in reperf's own folder; None: this machine.
         configfiles: instead of those that the profile names.
-        devices: as for read_report.
 
     Returns:
         The report, its files as messages name them, and the profile's settings; or a ReperfError.

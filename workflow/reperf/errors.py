@@ -20,8 +20,7 @@ class ReperfError(Exception):
     The command line and the workflow's scripts print it without a traceback.
     """
 
-    status = 1
-    """The exit status of the command line."""
+    status = 1  # the exit status of the command line
 
     def __init__(self, message: str) -> None:
         # File names and values from outside may hold line breaks and worse.
@@ -49,8 +48,7 @@ def one_line_errors() -> Iterator[None]:
 def or_end(input_function: Callable[_Given, _Found]) -> Callable[_Given, _Found]:
     """Wrap a rule's input function, so that its failure ends the call with one line.
 
-    Where an output is there already, Snakemake 9 takes the failure for a rule that does not exist,
-    and says that there is nothing to be done.
+    Snakemake 9 would take the failure for a missing rule, and say that nothing is to be done.
     """
 
     @wraps(input_function)

@@ -15,15 +15,9 @@ from reperf.errors import ReperfError
 def whole_file(path: Path | str, mode: str = "w", durable: bool = True) -> Iterator[IO[Any]]:
     """Open a file for writing; it gets its name only when the block ends well.
 
-    The data is written beside `path` under a hidden temporary name, flushed to the disk and
-    renamed. If the block raises, `path` is left as it was. What a killed writer left behind is
-    removed.
-
-    Args:
-        durable: wait until the data is on the disk, so that it survives a power cut.
-
-    Raises:
-        ReperfError: the file cannot be written, for example because no space is left.
+    The data is written beside `path` under a hidden temporary name, flushed to the disk if it must
+    be `durable`, and renamed. What a killed writer left behind is removed. A ReperfError says that
+    the file cannot be written, for example because no space is left.
     """
     path = Path(path)
     partial = path.with_name(f".{path.name}.{os.getpid()}.partial")

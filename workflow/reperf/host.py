@@ -1,9 +1,11 @@
 """A machine, as run records and the doctor's file describe it."""
 
-from pydantic import BaseModel, Field
+from pydantic import Field
+
+from reperf.validation import Described
 
 
-class Gpu(BaseModel):
+class Gpu(Described):
     """One GPU that the run could see."""
 
     name: str
@@ -13,7 +15,7 @@ class Gpu(BaseModel):
     gfx: str | None = Field(None, description="AMD's architecture, such as gfx90a; null: NVIDIA's")
 
 
-class Host(BaseModel):
+class Host(Described):
     """One machine; in a run's record, the machine of rank 0."""
 
     hostname: str
@@ -28,19 +30,18 @@ class Host(BaseModel):
     topology_matrix: str | None = Field(None, description="nvidia-smi topo -m")
 
 
-class Image(BaseModel):
+class Image(Described):
     """The container image that the trainer ran in."""
 
     reference: str = Field(description="as the configuration names it")
-    digest: str = Field(
-        description="sha256:..., the registry's of a pulled image, else of the file, or of all "
-        "files of the folder"
-    )
+    digest: str
+    """sha256:..., the registry's of a pulled image, else of the file, or of all files of the
+    folder"""
     engine: str
     engine_version: str
 
 
-class Site(BaseModel):
+class Site(Described):
     """The environment that was there already, made by somebody else."""
 
     named: str = Field(description="as the configuration names it")
@@ -48,7 +49,7 @@ class Site(BaseModel):
     digest: str = Field(description="SHA-256 of its Python's version and the list of its packages")
 
 
-class Environment(BaseModel):
+class Environment(Described):
     """What the trainer ran in: what its own Python found there."""
 
     lock: str = Field("", description="the lock file, relative to the repository; empty: none")
@@ -63,6 +64,5 @@ class Environment(BaseModel):
     cuda: str | None = Field(None, description="that the framework was built for")
     rocm: str | None = Field(None, description="likewise; NVML says nothing of its GPUs")
     nccl: str | None = None
-    architectures: tuple[str, ...] = Field(
-        (), description="what its GPU code is compiled for: sm_90 is binary, compute_90 is PTX"
-    )
+    architectures: tuple[str, ...] = ()
+    """what its GPU code is compiled for: sm_90 is binary, compute_90 is PTX"""

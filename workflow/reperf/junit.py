@@ -14,8 +14,7 @@ class Case(NamedTuple):
 
     group: str
     name: str
-    outcome: Outcome
-    """"": passed."""
+    outcome: Outcome  # "": passed
     said: str
 
 

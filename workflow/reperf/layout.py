@@ -6,18 +6,19 @@ The published numbers that a report stands on lie beside the code, in reperf's o
 from collections.abc import Iterable
 from pathlib import Path
 
-from reperf.root import ROOT
+_PACKAGE = Path(__file__).resolve().parent
+_IN_A_WHEEL = _PACKAGE / "clone"
+
+ROOT = _IN_A_WHEEL if _IN_A_WHEEL.is_dir() else _PACKAGE.parents[1]
+"""A clone of reperf's repository, or what a wheel holds of one, at the same places below it."""
 
 RUN_LOG = "train.log"
 RUN_RECORD = "run.json"
-RUN_FILES = (RUN_LOG, RUN_RECORD)
-"""What a run leaves in its folder when it ends."""
+RUN_FILES = (RUN_LOG, RUN_RECORD)  # what a run leaves in its folder when it ends
 
-TRIES = "tries"
-"""The folder in a run's folder that keeps all of its tries, from 1."""
+TRIES = "tries"  # the folder in a run's folder that keeps all of its tries, from 1
 
-PLAN = "plan.json"
-"""What decides a run, a search, a data set or a suite, in the folder of each."""
+PLAN = "plan.json"  # what decides a run, a search, a data set or a suite, in the folder of each
 
 RUN_FOLDER = "results/runs/{suite}/{entry}/{topology}/{repeat}"
 
@@ -27,13 +28,11 @@ BATCH_RECORD = "batch.json"
 """What a search for the largest batch leaves in its folder, beside its trials."""
 
 SUITE_PLAN = f"results/suites/{{suite}}/{PLAN}"
-SUITE_CONFIG = "results/suites/{suite}/config.json"
-"""The configuration that asks for a suite alone."""
+SUITE_CONFIG = "results/suites/{suite}/config.json"  # the configuration that asks for a suite alone
 SUITE_MEASUREMENTS = "results/suites/{suite}/measurements.csv"
 SUITE_SUMMARY = "results/suites/{suite}/summary.csv"
 
-REPORT_PLAN = f"results/{PLAN}"
-"""Which suites are in the report, and by which profile it is made."""
+REPORT_PLAN = f"results/{PLAN}"  # which suites are in the report, and by which profile it is made
 SET_PLAN = f"data/{{set}}/{PLAN}"
 
 ALL_MEASUREMENTS = "results/measurements.csv"
@@ -42,21 +41,18 @@ ALL_SUMMARY = "results/summary.csv"
 PAGES = ("results/report.html", "results/report.md", "results/published.html")
 """The report, as people read it, and the published reports beside it."""
 COMPLETE = "results/complete.txt"
-DIAGNOSIS = Path("results/doctor.json")
-"""What `reperf doctor` found."""
+DIAGNOSIS = Path("results/doctor.json")  # what `reperf doctor` found
 
 SURVEY_FOLDER = Path("results/survey")
 """What `reperf survey` leaves: its runs, survey.json, and survey.html and survey.txt for people."""
 
-PUBLISHED_KINDS = ("throughput", "speedup", "efficiency")
-"""The figures of published tables."""
+PUBLISHED_KINDS = ("throughput", "speedup", "efficiency")  # the figures of published tables
 FIGURE_KINDS = (*PUBLISHED_KINDS, "steps", "energy", "utilisation")
 EPOCHS = "epochs"
 """The figure of suites whose devices share a model; published epochs stand in it, which no archive
 holds."""
 FIGURE_SUFFIXES = ("svg", "png")
-FIGURES = "figures/{suite}"
-"""The beginning of the names of a suite's figures."""
+FIGURES = "figures/{suite}"  # the beginning of the names of a suite's figures
 
 ARCHIVE = "archive/{suite}.zip"
 

@@ -24,10 +24,10 @@ from reperf.data.kinds import KINDS
 from reperf.errors import ReperfError
 from reperf.host import Gpu, Host
 from reperf.programs import answer_of
-from reperf.systems import BuildKind, LockName, Precision, System, load_systems, load_workloads
+from reperf.systems import BuildKind, LockName, Precision, System, load_systems
+from reperf.systems.workloads import load_workloads
 
-KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")
-"""Where AMD's driver lists CPUs and GPUs."""
+KFD_NODES = Path("/sys/class/kfd/kfd/topology/nodes")  # where AMD's driver lists CPUs and GPUs
 
 
 def cores() -> int:
@@ -71,7 +71,6 @@ def gpus() -> tuple[Gpu, ...]:
 
 
 def _name_of(handle: Any) -> str:  # noqa: ANN401 - NVML's
-    """A GPU's model; of a GPU that is split by MIG no run has all."""
     import pynvml  # noqa: PLC0415
 
     name = str(pynvml.nvmlDeviceGetName(handle))
@@ -247,7 +246,6 @@ def _builds_on_gpus(report: Report) -> dict[str, Any]:
 
 
 def _lacking(report: Report, hosts: Sequence[Host]) -> dict[str, dict[Precision, str]]:
-    """Which precisions of a report's runs its devices do not have."""
     lacking: dict[str, dict[Precision, str]] = {}
     for run in report.run_of_each_entry():
         if why := why_not_in_precision(run, hosts):
@@ -320,7 +318,6 @@ def _room(report: Report) -> tuple[int, int, str]:
 
 
 def _no_device(report: Report) -> str:
-    """Why this machine has not a single device for a report."""
     if report.device == "cuda":
         return (
             f"device: got cuda, and no GPU is seen here{_hidden()}; "
@@ -343,8 +340,7 @@ def _hidden() -> str:
 def check_memory(report: Report) -> None:
     """Refuse to search for the largest batch where nothing says how much memory there is.
 
-    On a CPU the machine itself sets no limit: it would swap, or kill another process. On a GPU its
-    memory is the limit, and one of address space would be another.
+    A CPU's machine would swap, or kill another process; a GPU has a limit of its own.
     """
     if report.resolved_device == "cuda":
         if report.memory_limit is not None:
@@ -399,8 +395,7 @@ def check_compiler(report: Report) -> None:
 def check_data(report: Report) -> None:
     """Refuse to train without data of the suite's kind, or GPUs on what is embedded in reperf.
 
-    Nobody would read such a report as one of a loader: the embedded data never leaves the memory of
-    its node. A data set may allow it.
+    Embedded data never leaves a node's memory: it shows no loader. A data set may allow it.
     """
     for suite in report.suites:
         if suite.input == "synthetic" or not suite.topologies_of_runs:

@@ -17,16 +17,14 @@ CELLS = "cells.json"
 METADATA = "ro-crate-metadata.json"
 README = "README.txt"
 PAGE = "report.html"
-CHECK = "check.csv"
-"""The division that gives the number of each run."""
+CHECK = "check.csv"  # the division that gives the number of each run
 REPERF = "#reperf"
 """The entity of the metadata that says which version of reperf made the archive."""
 SOURCES = Path("from")
 
 LONGEST_PART = 230
 """Bytes: file systems allow 255, and a file has a longer name while it is being written."""
-LONGEST_NAME = 2000
-"""Bytes: Linux allows 4,095, including the folder that it is unpacked to."""
+LONGEST_NAME = 2000  # bytes: Linux allows 4,095, including the folder that it is unpacked to
 ALLOWED = (
     f"printed names of up to {LONGEST_PART} bytes each, joined by /, without \\ and without .."
 )

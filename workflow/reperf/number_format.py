@@ -11,8 +11,7 @@ from reperf.text import count
 
 ABSENT = "–"  # noqa: RUF001 - an en dash is what it is
 
-Value = Any
-"""A number; None or NaN where there is none."""
+Value = Any  # a number; None or NaN where there is none
 
 
 def number(value: Value) -> str:

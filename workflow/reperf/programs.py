@@ -11,13 +11,9 @@ def ended(
 ) -> subprocess.CompletedProcess[str]:
     """How a program has ended, well or not.
 
-    Args:
-        environment: None for this process's own.
-        time_limit: seconds; None: as long as it takes.
-
     Raises:
         OSError: it is missing, or cannot be started.
-        subprocess.TimeoutExpired: it took too long, and was killed.
+        subprocess.TimeoutExpired: it took longer than `time_limit` seconds, and was killed.
     """
     return subprocess.run(
         command,

@@ -16,19 +16,11 @@ import yaml
 
 from reperf.errors import ReperfError
 from reperf.layout import PUBLISHED_FILES
-from reperf.systems import load_workloads, read_shape
+from reperf.systems.workloads import load_workloads, read_shape
 from reperf.validation import Model
 
-__all__ = [
-    "Discrepancy",
-    "DiscrepancyKind",
-    "PublishedTable",
-    "discrepancies",
-    "epochs_beside",
-    "load_tables",
-    "published_for",
-    "published_without_size",
-]
+__all__ = ["Discrepancy", "DiscrepancyKind", "PublishedTable", "discrepancies", "epochs_beside"]
+__all__ += ["load_tables", "published_for", "published_without_size"]
 
 NUMBERS, REPEATS, DISCREPANCIES, TABLES = PUBLISHED_FILES
 
@@ -43,9 +35,8 @@ DiscrepancyKind = Literal["speedup", "value", "median", "label"]
 def read_facts(path: Path) -> pd.DataFrame:
     """Read a file of facts, NUMBERS or REPEATS; all rows are kept, in their order.
 
-    Printed numbers become `Decimal`, because their digits say how they were rounded, or None where
-    the document prints none. Sizes and counts become nullable integers. One column is added:
-    topology, such as 2n8g, or 4n where only nodes are counted.
+    Printed numbers become `Decimal`, whose digits say how they were rounded, or None; counts become
+    nullable integers. One column is added: topology, such as 2n8g, or 4n where nodes are counted.
     """
     facts = pd.read_csv(path, dtype=str, keep_default_na=False)
     for column in facts.columns.intersection(_COUNTS):
@@ -190,11 +181,7 @@ class PublishedTable(Model):
         return max((name for name in self.units if name.startswith("epoch_")), default=None)
 
     def epochs(self) -> pd.DataFrame:
-        """The cells of a table of epochs as figures take them.
-
-        They have epoch_seconds and, as text, stage_memory: the bytes of the device that took most,
-        which nobody printed by stage.
-        """
+        """The cells of a table of epochs as figures take them, with seconds and memory."""
         assert self.epoch
         taken = self.cells["gpu_memory"].map(lambda mebibytes: f"{mebibytes * 2**20:.0f}")
         seconds = self.cells[self.epoch]
@@ -236,7 +223,6 @@ class Definitions(Model):
 
 @cache
 def load_definitions() -> Definitions:
-    """Read data/published/tables.yaml."""
     return Definitions.model_validate(yaml.safe_load(TABLES.read_text(encoding="utf-8")))
 
 
@@ -290,14 +276,10 @@ def _as_published(precision: str) -> str:
 
 
 def epochs_beside(cells: pd.DataFrame) -> pd.DataFrame:
-    """How long epochs of a suite's training took others on its topologies, with how much memory.
+    """How long epochs of a suite's cells took others on its topologies, with how much memory.
 
-    Args:
-        cells: the suite's rows of summary.csv.
-
-    Returns:
-        The rows of `PublishedTable.epochs` with the table's `report`; none for an unusual shape. A
-        document that gives no batch size fits all.
+    They are rows of `PublishedTable.epochs` with the table's `report`; none for an unusual shape. A
+    document that gives no batch size fits all.
     """
     epochs = pd.concat(
         table.epochs().assign(report=table.report, precision=table.precision)
@@ -349,23 +331,16 @@ def _spread(fact: pd.Series) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Discrepancy:
-    """A contradiction among published numbers.
-
-    Attributes:
-        kind: speedup (it does not follow from its throughputs), value (documents differ on a cell),
-            median (it is not that of the cell's repeats) or label (documents print one series of
-            numbers as two different things).
-        where: the cell, or the framework and model of the series.
-        what: what is wrong, in words.
-        values: the values that contradict each other, as printed or computed.
-        sources: where each value is from.
-    """
+    """A contradiction among published numbers."""
 
     kind: DiscrepancyKind
-    where: str
-    what: str
-    values: tuple[str, ...]
-    sources: tuple[str, ...]
+    """Speedup (it does not follow from its throughputs), value (documents differ on a cell), median
+    (it is not that of the cell's repeats) or label (documents print one series of numbers as two
+    different things)."""
+    where: str  # the cell, or the framework and model of the series
+    what: str  # what is wrong, in words
+    values: tuple[str, ...]  # the values that contradict each other, as printed or computed
+    sources: tuple[str, ...]  # where each value is from
 
     def __str__(self) -> str:
         pairs = zip(self.values, self.sources, strict=True)

@@ -61,10 +61,7 @@ def failed_runs(runs: Iterable[Run]) -> list[Run]:
 
 
 def failed_searches(runs: Iterable[Run]) -> list[str]:
-    """What searches for the largest batch have left that failed, for the suites of some runs.
-
-    Until another search, the runs with that batch fail, too.
-    """
+    """What failed searches for the largest batch have left, on which some runs depend."""
     plans = (Path(SUITE_PLAN.format(suite=suite)) for suite in {run.suite: 0 for run in runs})
     batches = (SuitePlan.read(plan).batches for plan in plans if plan.exists())
     paths = dict.fromkeys(path for of_suite in batches for path in of_suite.values())
@@ -79,11 +76,7 @@ def _has_ended(search: str) -> bool:
 
 
 def fault_of_runs(runs: Iterable[str], *, of_this_call: bool = False) -> str:
-    """The first run that has not ended well by its record, in one line; "" without one.
-
-    Args:
-        of_this_call: leave out those that earlier calls have tried.
-    """
+    """The first run, of this call or of all, that has not ended well, in a line; "" without one."""
     for run in runs:
         # Ten thousand are read in a second, as they are; the tables say what is wrong with records.
         with suppress(OSError, ValueError, KeyError, RecursionError):
@@ -135,10 +128,7 @@ def after_failure(plans: Plans, report: Report) -> None:
 
 
 def complete(summary: Path, measurements: Path, output: Path) -> None:
-    """Write the closing line of a report in which every run has ended for good, measured or not.
-
-    A ReperfError names the cells that failed.
-    """
+    """Write the closing line of a report whose runs have ended; refused if cells have failed."""
     from reperf.tables import CELL, read_measurements, read_summary  # noqa: PLC0415 - pandas
 
     cells = read_summary(summary)

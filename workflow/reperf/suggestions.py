@@ -4,13 +4,11 @@ import re
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-LONGEST = 100
-"""Characters of a word that is compared; no key or name has more."""
+LONGEST = 100  # characters of a word that is compared; no key or name has more
 
 CLOSE = 0.7
 """How alike two words must be, of 1: `gpu` is not meant for `cpu`, nor `docker` for `lock`."""
-_SHORTEST = 3
-"""Characters with which a word must begin as another does."""
+_SHORTEST = 3  # characters with which a word must begin as another does
 _ALSO_CALLED = {
     **dict.fromkeys(("constraint", "gres", "qos", "reservation"), "options"),
     **dict.fromkeys(("env", "environment"), "variables"),
@@ -23,8 +21,7 @@ _ALSO_CALLED = {
     **{"max": "largest", "mixed": "amp", "model": "workload", "name": "system"},
     **{"queue": "partition", "real": "records", "runs": "repeats", "singularity": "apptainer"},
     "timeout": "time_limit",
-}
-"""Words of other programs, and reperf's for the same."""
+}  # words of other programs, and reperf's for the same
 
 
 def nearest(word: object, known: Iterable[str], *, close: float = CLOSE) -> str | None:
@@ -46,6 +43,12 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     """The end of a refusal: "; did you mean pytorch?", or nothing if no known word is like it."""
     candidate = nearest(word, known)
     return f"; did you mean {candidate}?" if candidate else ""
+
+
+def allowed(word: object, known: Iterable[str]) -> str:
+    """The known words, as refusals list them, and which of them was probably meant."""
+    known = list(known)
+    return f"allowed: {', '.join(known) or 'none'}{did_you_mean(word, known)}"
 
 
 def of_topology(word: str) -> str:

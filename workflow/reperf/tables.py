@@ -32,14 +32,12 @@ _LAST = {"parallel": str, "servers": str}
 IDENTITY = _FIRST | _LAST
 """The columns that name a cell, with the type of their values; `source` is one more."""
 
-SETTING = {"input": str, "shape": str, "device": str}
-"""What else was asked of a cell."""
+SETTING = {"input": str, "shape": str, "device": str}  # what else was asked of a cell
 
 ORIGIN = {"hosts": str, "date": str, "commit": str, "key": str}
 """Where a cell was measured, when, by which reperf; and what tables of several reports join on."""
 
-CELL = (*IDENTITY, "source")
-"""The columns that tell a cell from all others."""
+CELL = (*IDENTITY, "source")  # the columns that tell a cell from all others
 
 MEASUREMENTS = _FIRST | {
     "repeat": int,
@@ -82,8 +80,7 @@ MEASUREMENTS = _FIRST | {
     "unconfirmed": str,
     "warnings": str,
     "step_times": str,
-}
-"""The columns of measurements.csv, one row per run; docs/measuring.md explains each."""
+}  # the columns of measurements.csv, one row per run; docs/measuring.md explains each
 
 SUMMARY = _FIRST | {
     "status": str,
@@ -129,8 +126,7 @@ SUMMARY = _FIRST | {
     "unconfirmed": str,
     "warnings": str,
     "marks": str,
-}
-"""The columns of summary.csv, one row per cell; docs/measuring.md explains each."""
+}  # the columns of summary.csv, one row per cell; docs/measuring.md explains each
 
 
 def schema_of_row(name: str, columns: Mapping[str, type]) -> dict[str, Any]:

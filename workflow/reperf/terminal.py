@@ -26,11 +26,10 @@ def table_lines(
     styles: Sequence[str] = (),
     width: int | None = None,
 ) -> Iterator[str]:
-    """The lines of a table, no longer than `width`.
+    """The lines of a table, no longer than `width`, with the rows' `styles` in a terminal.
 
     Args:
         left: the headings of columns of text; numbers are not broken and stand to the right.
-        styles: of the rows in a terminal, as rich names them; left out: none.
     """
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for name in headings:

@@ -12,8 +12,7 @@ FILLERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0")
 """Invisible characters that Unicode counts as letters, marks or symbols."""
 
 _ESCAPED = re.compile(r"\\(?:[\\nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
-_TEXT = re.compile(r"([^0-9]*)([0-9]*)")
-"""A piece of a name, and the number after it."""
+_TEXT = re.compile(r"([^0-9]*)([0-9]*)")  # a piece of a name, and the number after it
 # What spreadsheets take for the beginning of a formula, full-width characters included.
 _FORMULA = re.compile("'*[=+\\-@\uff1d\uff0b\uff0d\uff20]")
 

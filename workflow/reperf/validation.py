@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 from pydantic_core import ErrorDetails
 
 from reperf.errors import ReperfError
@@ -16,12 +17,10 @@ from reperf.suggestions import CLOSE, did_you_mean, nearest, of_topology
 from reperf.values import SAID_OF, TOPOLOGY
 
 Checked = TypeVar("Checked", bound=BaseModel)
-Node = dict[str, Any]
-"""A part of a JSON Schema."""
+Node = dict[str, Any]  # a part of a JSON Schema
 Place = tuple[int | str, ...]
 
-LONGEST = 120
-"""Characters shown of a value, or of its place."""
+LONGEST = 120  # characters shown of a value, or of its place
 SHOWN_KEYS = 24
 """Allowed keys that are listed: all that a configuration has at any place, not all of a record."""
 LIKE_MISSING, LIKE_ALLOWED = 0.4, 0.9
@@ -40,26 +39,36 @@ ALLOWED = {
     "string_type": "text{what}",
     "too_short": "at least one item",
     "tuple_type": "a list{items}",
-}
-"""A type of pydantic's errors -> what is allowed, for people who write YAML and no Python."""
+}  # a type of pydantic's errors -> what is allowed, for people who write YAML and no Python
 _PAGES = {"workload": "docs/add-a-workload.md", "system": "docs/add-a-system.md"}
 """A key whose values are a list that people can make longer -> the page that says how."""
 _OF_NUMBERS = re.compile("int_|float_|greater_|less_")
 """How the other types begin that say what `finite_number` does."""
 
 
-class Model(BaseModel):
+class Described(BaseModel, use_attribute_docstrings=True):
+    """A part of a file; the text below a field describes it."""
+
+
+class Model(Described, extra="forbid", frozen=True):
     """A part of a file: unknown keys are refused, values cannot be changed."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+class SchemaOfFile(GenerateJsonSchema):
+    """The JSON Schema of a file, without titles, which would be the fields' names once more."""
+
+    def field_title_should_be_set(self, schema: object) -> bool:
+        return False
+
+    def generate_inner(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 - of pydantic's core
+        inner = super().generate_inner(schema)
+        if schema["type"] == "model-field" and "description" in inner:
+            inner["description"] = " ".join(inner["description"].split())
+        return inner
 
 
 def checked(model: type[Checked], content: Any, name: Path | str) -> Checked:  # noqa: ANN401
-    """A file's content, parsed from YAML or JSON and checked against the model of the whole file.
-
-    Args:
-        name: the file's, for the ReperfError that names the first fault.
-    """
+    """A file's content, checked against the whole file's model; a ReperfError names a fault."""
     try:
         return model.model_validate(content)
     except ValidationError as error:
@@ -68,7 +77,10 @@ def checked(model: type[Checked], content: Any, name: Path | str) -> Checked:  #
 
 def first_fault(error: ValidationError, model: type[BaseModel], content: Any) -> str:  # noqa: ANN401
     """The first fault of a check of parsed YAML or JSON: `place: got value; allowed: ...`."""
-    errors, schema = error.errors(include_url=False), _Schema(model.model_json_schema())
+    errors, schema = (
+        error.errors(include_url=False),
+        _Schema(model.model_json_schema(schema_generator=SchemaOfFile)),
+    )
     in_same_mapping = [each for each in errors if each["loc"][:-1] == errors[0]["loc"][:-1]]
     missing = [str(each["loc"][-1]) for each in in_same_mapping if each["type"] == "missing"]
     unknown = [each for each in in_same_mapping if each["type"] == "extra_forbidden"]
@@ -114,7 +126,6 @@ def _name_of(item: Any, position: int) -> str:  # noqa: ANN401
 
 
 def _message(fault: ErrorDetails, schema: "_Schema") -> str:
-    """What is allowed in place of a value."""
     kind, value, context = fault["type"], fault["input"], fault.get("ctx", {})
     kind = "finite_number" if _OF_NUMBERS.match(kind) else kind
     if kind == "string_type" and isinstance(value, int | float):

@@ -14,22 +14,15 @@ SAID_OF = {
     NAME: "lowercase letters, digits, - and ., a letter or digit first",
     TOPOLOGY: "<nodes>n<devices per node>g, such as 2n8g, up to 99999n9999g",
     GRES: "gpu, or gpu:<type>, such as gpu:h100",
-}
-"""A pattern -> what it allows, in words."""
-Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]
-"""How a run ends."""
+}  # a pattern -> what it allows, in words
+Status = Literal["ok", "oom", "failed", "timeout", "unsupported"]  # how a run ends
 
-LONGEST_NAME = 100
-"""Two names and a suffix make one file name, which may have 255 bytes."""
+LONGEST_NAME = 100  # two names and a suffix make one file name, which may have 255 bytes
 LONGEST_PATH = 4095
-LONGEST_STEP = 255
-"""The most bytes that Linux allows in a path, and in one name of it."""
-MOST_PARTS = 100_000
-"""Their names have five digits."""
-MOST_PROCESSES = 1024
-"""Processes or threads that one machine starts."""
-LARGEST_SEED = 2_000_000_000
-"""Frameworks take 31 bits, and repeats and ranks are added to it."""
+LONGEST_STEP = 255  # the most bytes that Linux allows in a path, and in one name of it
+MOST_PARTS = 100_000  # their names have five digits
+MOST_PROCESSES = 1024  # processes or threads that one machine starts
+LARGEST_SEED = 2_000_000_000  # frameworks take 31 bits, and repeats and ranks are added to it
 
 # Control characters, surrogates, direction marks, line and paragraph ends.
 _UNPRINTED = {"Cc", "Cf", "Cs", "Zl", "Zp"}

@@ -26,16 +26,11 @@ _HINTS = {
     "undefined alias": "*name below the value that has &name, or quotes around text with *",
     "a constructor for the tag": "quotes around text that begins with @, `, % or !",
     "cannot start any token": "quotes around text that begins with @, `, % or !",
-}
-"""What PyYAML says -> what is allowed instead."""
+}  # what PyYAML says -> what is allowed instead
 
 
 def read_yaml_file(path: Path | str) -> Any:  # noqa: ANN401 - whatever YAML and JSON can hold
-    """Read a YAML or JSON file.
-
-    A ReperfError says in one line why it is neither, which key appears twice, or which value people
-    and YAML read differently.
-    """
+    """Read a YAML or JSON file; refused in one line, also for a key that appears twice."""
     with faults_of(path):
         text = _text(Path(path))
         try:

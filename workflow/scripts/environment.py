@@ -4,8 +4,7 @@ from pathlib import Path
 
 from reperf.building.script import script
 from reperf.builds import LockBuild, every_lock
-from reperf.builds.lock_build import build_lock
-from reperf.builds.site_build import build_site
+from reperf.builds.environment_build import build_lock, build_site
 from reperf.layout import PLAN
 from reperf.plans.plan_files import MadePlan
 

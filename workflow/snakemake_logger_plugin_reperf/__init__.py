@@ -17,7 +17,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 if TYPE_CHECKING:
-    from reperf.progress.state import Line
+    from reperf.progress import Line
 
 __all__ = ["LogHandler"]
 
@@ -60,8 +60,7 @@ class LogHandler(LogHandlerBase):
     needs_rulegraph = False
 
     def __post_init__(self) -> None:
-        from reperf.progress.output import PlainLines  # noqa: PLC0415
-        from reperf.progress.state import Progress  # noqa: PLC0415
+        from reperf.progress import PlainLines, Progress  # noqa: PLC0415
         from snakemake.logging import (  # noqa: PLC0415 - Snakemake imports its plugins early
             ColorizingTextHandler,
             DefaultFilter,
@@ -158,7 +157,7 @@ class LogHandler(LogHandlerBase):
 
     def _begin(self, record: LogRecord) -> None:
         """The plan is made, jobs follow."""
-        from reperf.progress.output import FullLog, screen  # noqa: PLC0415
+        from reperf.progress import FullLog, screen  # noqa: PLC0415
 
         self._begun = True
         plan = self._progress.planned(record.stats)
@@ -195,6 +194,6 @@ class LogHandler(LogHandlerBase):
             self._screen.say(line)
 
     def _say_always(self, text: str, *, bad: bool = False) -> None:
-        from reperf.progress.state import Line  # noqa: PLC0415
+        from reperf.progress import Line  # noqa: PLC0415
 
         self._screen.say(Line(text, bad))

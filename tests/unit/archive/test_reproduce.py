@@ -11,8 +11,8 @@ from reperf.commands.reproduce import verdict_of
 from reperf.config import load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.layout import ROOT
 from reperf.measuring.comparison_output import compare_paths
-from reperf.systems import ROOT
 
 from tests.helpers.report_tables import ROW, STEADY, written_report
 from tests.unit.archive.suites import SUITE, archive_suite, rewritten, suite_of

@@ -4,8 +4,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
-from reperf.builds import LockBuild, build_of
-from reperf.builds.build import Build, Built, ImageBuild
+from reperf.builds import Build, Built, ImageBuild, LockBuild, build_of
 from reperf.builds.fitness import why_unfit
 from reperf.config import Container, Report, load_report
 from reperf.config.site import Hardware

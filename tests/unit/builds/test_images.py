@@ -8,8 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from reperf.builds import RECORD, ImageBuild, read_environment
-from reperf.builds.build import digest_of, fingerprint_of
+from reperf.builds import RECORD, ImageBuild, digest_of, fingerprint_of, read_environment
 from reperf.builds.engines import engine_called
 from reperf.builds.image_build import _LOOK, build_image
 from reperf.config import Container, load_report

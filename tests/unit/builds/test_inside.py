@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from reperf.builds.inside import BuildPython
-from reperf.systems.system import TRAINERS
+from reperf.systems import TRAINERS
 from trainers.inside import FRAMEWORKS
 from trainers.link import link, main
 

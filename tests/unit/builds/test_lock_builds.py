@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild, inside, read_environment, steps, why_build
+from reperf.builds.environment_build import build_lock
 from reperf.builds.inside import BuildPython
-from reperf.builds.lock_build import build_lock
 from reperf.errors import ReperfError
 from reperf.systems import Lock, System, load_systems
 from uv import find_uv_bin

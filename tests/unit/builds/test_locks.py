@@ -9,7 +9,8 @@ from reperf.builds import LockBuild, every_lock
 from reperf.builds.engines import parse_reference
 from reperf.builds.image_build import REQUIREMENT
 from reperf.files import sha256
-from reperf.systems import ENVIRONMENTS, ROOT, System, load_systems
+from reperf.layout import ROOT
+from reperf.systems import ENVIRONMENTS, System, load_systems
 
 SYSTEMS = load_systems().values()
 OVERLAYS = sorted(ENVIRONMENTS.glob("*.overlay.txt"))

@@ -5,8 +5,7 @@ import os
 from pathlib import Path
 
 import pytest
-from reperf.builds import build_of
-from reperf.builds.build import Built
+from reperf.builds import Built, build_of
 from reperf.builds.fitness import why_not_compiled
 from reperf.config import Run, load_report
 from reperf.doctor.probe import Request, look

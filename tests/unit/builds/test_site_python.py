@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from reperf.builds.build import Asked, Built, build_for, why_not_as_found
-from reperf.builds.site_build import build_site
+from reperf.builds import Built, build_for, why_not_as_found
+from reperf.builds.environment_build import build_site
 from reperf.builds.site_python import Listed, look, words_of
 from reperf.config import SiteEnvironment, load_report
 from reperf.host import Site
@@ -162,7 +162,7 @@ def test_an_environment_that_does_not_do_is_one_line_before_anything_is_planned(
 
 def test_a_build_for_cpus_is_none_for_gpus_and_one_for_rocm_is(folder, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    build = build_for(Asked("pytorch", "cuda", environment=SiteEnvironment(python=folder)))
+    build = build_for("pytorch", "cuda", environment=SiteEnvironment(python=folder))
     with refused_in_one_line(f"environment {folder}: torch 9.1+cpu is a build for CPUs; allowed"):
         build_site(build, build.folder)
     (version,) = folder.glob("lib/*/site-packages/torch")
@@ -178,13 +178,13 @@ def test_an_environment_that_has_changed_since_is_refused_with_both_versions(fol
     site = Site(named=str(environment), executable=first.executable, digest=first.digest)
     built = Built(python=first.python, packages=first.packages, site=site)
     assert why_not_as_found(built, first) == ""
-    planned = build_for(Asked("pytorch", "cpu", environment=environment)).folder
+    planned = build_for("pytorch", "cpu", environment=environment).folder
     install(folder, "numpy", "3.1")
     assert why_not_as_found(built, seen(python=folder)) == (
         f"environment {folder}: has other packages than were planned: numpy 3.1 for 3.0"
     )
     build_for.cache_clear()
-    now = build_for(Asked("pytorch", "cpu", environment=environment))
+    now = build_for("pytorch", "cpu", environment=environment)
     assert re.fullmatch(r"\.envs/pytorch\.site-[0-9a-f]{8}-[0-9a-f]{8}", str(now.folder))
     with refused_in_one_line(f"environment {folder}: has changed since this call planned its runs"):
         build_site(now, planned)

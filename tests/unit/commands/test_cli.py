@@ -219,10 +219,7 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
             "measur x.log",
             "COMMAND: got 'measur'; allowed: archive, compare, config, doctor, estimate, export",
         ),
-        (
-            "verify x.zip",
-            "reproduce, runs, survey, systems; did you mean archive verify?",
-        ),
+        ("verify x.zip", "reproduce, runs, survey, systems; did you mean archive verify?"),
         ("measure --window 15:5 x.log", "--window: got '15:5'; allowed: FIRST:LAST, FIRST below"),
         ("measure --method Published x.log", "published; did you mean published? (see reperf"),
         ("measure --unit img train.log", "--unit: got 'img'; allowed: images, "),

@@ -292,10 +292,7 @@ class TestAFolder:
         (tmp_path / "notes.gz").write_bytes(gzip.compress(b"notes"))
         status, found = ask(tmp_path)
         assert (status, names(found)) == (3, ["empty.log", "train.log.gz"])
-        assert [one["reason"] for one in found] == [
-            "the file is empty",
-            "",
-        ]
+        assert [one["reason"] for one in found] == ["the file is empty", ""]
 
     def test_of_other_things_holds_no_log(self, ask, log, tmp_path):
         for others in ({}, {"LICENSE": "Everyone may copy.\n" * 9, "Jenkinsfile": "stages {\n}\n"}):

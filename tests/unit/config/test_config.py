@@ -15,10 +15,11 @@ from reperf.config import Entry, Report, load_report, topology_shape
 from reperf.config.site import Hardware
 from reperf.configfiles import merged
 from reperf.errors import ReperfError
+from reperf.layout import ROOT
 from reperf.machine import resolve
 from reperf.plans.run_plan import trainer_flags
 from reperf.published import load_tables
-from reperf.systems import ROOT, load_systems
+from reperf.systems import load_systems
 from reperf.text import printable
 
 from docs.make_tables import SECTIONS, configuration_page
@@ -35,10 +36,7 @@ BERT = {"workload": "bert-base"}
 NODE = {"nodes": 1, "devices_per_node": 8}
 SCALED = {"system": "mxnet", "variants": "dynamic-loss-scale"}
 SYSTEMS = ", ".join(map(repr, list(load_systems())[:-1]))
-SHIPPED = (
-    "config.yaml",
-    *sorted(f"reports/{file.name}" for file in (ROOT / "reports").iterdir()),
-)
+SHIPPED = ("config.yaml", *sorted(f"reports/{file.name}" for file in (ROOT / "reports").iterdir()))
 
 
 def suite(**changes: object) -> dict:

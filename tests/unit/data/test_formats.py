@@ -5,10 +5,9 @@ import struct
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from reperf.data.framing import masked
 from reperf.data.images.formats import LONGEST, OFRECORD, RECORDIO, TFRECORD
 from reperf.data.images.image import Image
-from reperf.data.protobuf import varint
+from reperf.data.wire import masked, varint
 
 from tests.unit.data import record_readers
 from tests.unit.data.record_readers import MAGIC, crc32c

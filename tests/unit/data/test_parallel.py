@@ -4,8 +4,8 @@ import re
 import time
 
 import pytest
-from reperf.data import parallel
-from reperf.data.parallel import run_parts
+from reperf.data import conversion
+from reperf.data.conversion import run_parts
 from reperf.errors import ReperfError
 
 
@@ -17,7 +17,7 @@ def test_results_stand_in_the_order_of_the_parts(workers, capsys):
 
 
 def test_a_log_gets_lines_with_the_time_left(capsys, monkeypatch):
-    monkeypatch.setattr(parallel, "SECONDS_BETWEEN_LINES", 0.1)
+    monkeypatch.setattr(conversion, "SECONDS_BETWEEN_LINES", 0.1)
     run_parts(lambda _: time.sleep(0.15), 3, 1, "naps")
     first, *_, last = capsys.readouterr().err.splitlines()
     assert re.fullmatch(r"naps: 1 of 3 parts, about \d+ s left", first)

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 import pytest
-from reperf.data.protobuf import field, varint
+from reperf.data.wire import field, varint
 from trainers.contract.steplog import Refused
 from trainers.inputs import sentences as module
 from trainers.inputs.sentences import NAMES, Sentences

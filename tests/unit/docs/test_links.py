@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
-from reperf.systems import ROOT
+from reperf.layout import ROOT
 
 FOLDERS = (".", "docs", "benchmarks", "data/published")
 PAGES = sorted(page for folder in FOLDERS for page in ROOT.joinpath(folder).glob("*.md"))

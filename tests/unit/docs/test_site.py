@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 
 import pytest
 from playwright.sync_api import sync_playwright
-from reperf.root import ROOT
+from reperf.layout import ROOT
 
 from tests.helpers.refusal import cannot_run
 

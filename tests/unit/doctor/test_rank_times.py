@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from reperf.doctor.rank_times import findings_of_runs
+from reperf.doctor.health import findings_of_runs
 
 from tests.helpers.run_records import record_of, small_run
 

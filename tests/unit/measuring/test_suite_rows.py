@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from matplotlib.text import Text
 from reperf.config import Suite, load_report
-from reperf.config.memory import estimated_memory
+from reperf.config.run import estimated_memory
 from reperf.drawing.figures import draw_nothing, draw_suite
 from reperf.errors import ReperfError
 from reperf.files import sha256
@@ -22,7 +22,7 @@ from reperf.records.run_record import Load, Power
 from reperf.report.context import gather
 from reperf.report.html import render_html
 from reperf.report.markdown import render_markdown
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 from reperf.tables import MEASUREMENTS, SUMMARY, read_measurements, read_summary, write_table
 
 from tests.helpers.run_records import record_of, small_run

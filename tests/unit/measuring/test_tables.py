@@ -16,7 +16,7 @@ from reperf.measuring.found_logs import RunResult
 from reperf.measuring.measure import Measurement
 from reperf.measuring.suite_rows import row_of
 from reperf.measuring.summary import summarise
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 from reperf.tables import (
     MEASUREMENTS,
     SUMMARY,

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from reperf.cli import main
 from reperf.config import load_report
-from reperf.config.memory import estimated_memory
+from reperf.config.run import estimated_memory
 from reperf.plans.costs import Cost, describe_costs, sizes_of, table_of_costs
 
 from tests.helpers.run_records import record_of

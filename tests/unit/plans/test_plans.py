@@ -6,12 +6,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from reperf.builds.build import build_for
+from reperf.builds import build_for
 from reperf.config import load_report
+from reperf.layout import ROOT
 from reperf.plans.plan_files import MadePlan, ReportPlan, SetPlan, SuitePlan
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
-from reperf.systems import ROOT, load_systems, load_workloads, workloads
+from reperf.systems import load_systems, workloads
+from reperf.systems.workloads import load_workloads
 
 from tests.helpers.other_root import forget, use_root
 from tests.helpers.refusal import refused_in_one_line

@@ -11,8 +11,14 @@ import pytest
 from reperf.config import Suite, Window
 from reperf.measuring.measure import Method, measure_log
 from reperf.plans.plan_files import SuitePlan
-from reperf.progress.outcome import (
+from reperf.progress import (
     LONGEST,
+    FullLog,
+    Line,
+    LiveDisplay,
+    Pace,
+    PlainLines,
+    Progress,
     about,
     duration,
     of_run,
@@ -20,8 +26,6 @@ from reperf.progress.outcome import (
     reason_in,
     state_of,
 )
-from reperf.progress.output import FullLog, LiveDisplay, PlainLines
-from reperf.progress.state import Line, Pace, Progress
 
 from tests.helpers.step_logs import event, step
 

@@ -44,13 +44,7 @@ def test_equal_records_are_equal_bytes_that_people_can_read(path: Path):
 
 
 @pytest.mark.parametrize(
-    ("key", "value"),
-    [
-        ("status", "fine"),
-        ("attempt", "second"),
-        ("host", None),
-        ("unheard_of", 1),
-    ],
+    ("key", "value"), [("status", "fine"), ("attempt", "second"), ("host", None), ("unheard_of", 1)]
 )
 def test_a_record_with_a_wrong_value_is_none(path: Path, key, value):
     path.write_text(json.dumps(RECORD.model_dump(mode="json") | {key: value}))

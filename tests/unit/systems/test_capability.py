@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from reperf.builds import every_lock
 from reperf.errors import ReperfError
-from reperf.systems import load_systems
-from reperf.systems.capability import why_not_in, why_not_on, why_not_with
-from reperf.systems.system import Image
+from reperf.systems import Image, load_systems
+from reperf.systems.gpu_rules import why_not_in, why_not_on, why_not_with
 from reperf.validation import checked
 
 GPUS = {"V100": "7.0", "T4": "7.5", "A100": "8.0", "H100": "9.0", "B200": "10.0", "B300": "10.3"}

@@ -1,7 +1,7 @@
 """The rates of NVIDIA's data sheets, by the name that a GPU's driver gives."""
 
 import pytest
-from reperf.systems.data_sheets import data_sheet_rate
+from reperf.systems.gpu_rules import data_sheet_rate
 
 
 @pytest.mark.parametrize(

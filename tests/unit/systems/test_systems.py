@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from reperf.builds import LockBuild
-from reperf.systems import ROOT, SYSTEMS, TRAINERS, System, load_systems, load_workloads
+from reperf.layout import ROOT
+from reperf.systems import SYSTEMS, TRAINERS, System, load_systems
+from reperf.systems.workloads import load_workloads
 
 from tests.helpers.other_root import forget, use_root
 from tests.helpers.refusal import refused_in_one_line

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from reperf.config import load_report
 from reperf.errors import ReperfError
-from reperf.systems import Workload, load_systems, load_workloads, workloads
+from reperf.systems import load_systems, workloads
+from reperf.systems.workloads import Workload, load_workloads
 from trainers.contract.recipe import INTERFACE
 
 from tests.helpers.refusal import refused_in_one_line

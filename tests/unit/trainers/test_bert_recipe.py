@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 from trainers.contract import recipe as contract
 from trainers.recipes import bert
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from reperf.systems.system import TRAINERS
+from reperf.systems import TRAINERS
 
 SAY = "import os; os.write(1, ' '.join(os.environ.get(n, '-') for n in {}).encode() + b'\\n')"
 

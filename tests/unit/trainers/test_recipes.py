@@ -6,7 +6,7 @@ from importlib import import_module
 
 import numpy as np
 import pytest
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 from trainers.contract import recipe as contract
 from trainers.contract import weights
 from trainers.contract.driver import Work

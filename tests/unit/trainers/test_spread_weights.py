@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 from trainers.contract import backend, weights
 from trainers.contract.grid import Grid, grid_of
 from trainers.contract.recipe import parameters, why_undivided

@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from reperf.systems.system import TRAINERS
+from reperf.systems import TRAINERS
 from trainers.contract import steplog
 from trainers.contract.flags import parse_flags
 from trainers.contract.precision import DYNAMIC, Precision, precision_of

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from reperf.training.commit import checked_out_commit
+from reperf.training.train import checked_out_commit
 
 from tests.helpers.refusal import cannot_run
 

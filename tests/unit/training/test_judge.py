@@ -11,7 +11,7 @@ from reperf.config import Container, Parallel, Run
 from reperf.config.parallelism import Servers
 from reperf.logs.formats import mllog
 from reperf.records.run_record import LastHeard, RunRecord
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 from reperf.training.launch import Outcome
 from reperf.training.train import judge, reported_in, settings
 

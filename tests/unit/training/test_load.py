@@ -63,8 +63,7 @@ def test_the_work_of_the_run_is_not_that_of_others(seen):
 
 
 @pytest.mark.parametrize(
-    ("share", "kinds"),
-    [(1, "user nice system irq softirq steal"), (0, "idle iowait guest")],
+    ("share", "kinds"), [(1, "user nice system irq softirq steal"), (0, "idle iowait guest")]
 )
 def test_before_a_run_all_work_is_that_of_others(seen, share, kinds):
     """Also what other guests of the same host took."""

@@ -15,12 +15,12 @@ from urllib.parse import quote
 from reperf import __version__
 from reperf.archive.by_hand import worked_example
 from reperf.config import Report, Run
-from reperf.layout import FIGURES, tables_of
+from reperf.layout import FIGURES, ROOT, tables_of
 from reperf.member_names import CONFIG, METADATA, PAGE, README, REPERF
 from reperf.records.run_record import RunRecord
 from reperf.report.context import gather
 from reperf.report.html import render_html
-from reperf.systems import ROOT, load_systems
+from reperf.systems import load_systems
 from reperf.tables import read_measurements, read_summary
 from reperf.text import printable
 

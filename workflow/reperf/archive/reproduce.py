@@ -14,10 +14,9 @@ from reperf.archive.rebuild import config_in
 from reperf.config import load_report
 from reperf.errors import ReperfError
 from reperf.files import sha256, write_whole
-from reperf.layout import RUN_FOLDER, RUN_RECORD
+from reperf.layout import ROOT, RUN_FOLDER, RUN_RECORD
 from reperf.member_names import CONFIG
 from reperf.records.run_record import RunRecord
-from reperf.systems import ROOT
 
 CONFIGURATION = "reproduce.json"
 """What is measured again, in the folder: the archive's configuration, with the archive's hash."""

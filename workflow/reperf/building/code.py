@@ -48,10 +48,7 @@ def code_behind(program: Path) -> list[str]:
 
 
 def digest_of_code(files: Iterable[Path], root: Path) -> str:
-    """The SHA-256 of what some files tell Python to do, with their paths below `root`.
-
-    Comments, docstrings in three quotes, and empty lines are left out.
-    """
+    """The SHA-256 of files' paths below `root`, and of their code without comments and docs."""
     digest = hashlib.sha256()
     for file in files:
         source = file.read_text(encoding="utf-8")
@@ -62,7 +59,6 @@ def digest_of_code(files: Iterable[Path], root: Path) -> str:
 
 @cache
 def _without_remarks(source: str) -> str:
-    """A program without docstrings and comments, and without empty lines."""
     # A module's own docstring follows no colon of its own.
     return _REMARK.sub(lambda found: found["kept"] or "", f":\n{source}\n")
 

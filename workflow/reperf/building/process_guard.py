@@ -52,8 +52,7 @@ def adopt_orphans() -> None:
 def kill_descendants() -> None:
     """Kill every process below this one, including those that appear meanwhile.
 
-    A list of them misses one whose parent ends meanwhile. But that one is then this process's
-    child, and the kernel says when there are no more children.
+    A list misses one whose parent ends meanwhile; it is a child then, and the kernel counts these.
     """
     with suppress(ChildProcessError):
         while True:

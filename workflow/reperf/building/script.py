@@ -12,12 +12,9 @@ from reperf.errors import ReperfError
 
 @contextmanager
 def script(log: Path | str | None, *, guarded: bool = True) -> Iterator[None]:
-    """Run a step: its messages go to its log, a ReperfError ends it in one line.
+    """Run a step: its messages go to its log or standard error, a ReperfError ends it in a line.
 
-    Args:
-        log: the rule's log file; None: standard error.
-        guarded: whether the step, with all processes that it starts, must end when its workflow
-            does; Slurm ends its jobs itself.
+    If `guarded`, it ends, with all that it starts, when its workflow does; Slurm ends its jobs.
     """
     if guarded:
         start_guard()

@@ -60,10 +60,7 @@ def was_called_here() -> bool:
 
 
 def wait_for_steps(folder: Path, user: str) -> None:
-    """Wait, a minute at most, until no step of an ended or ending workflow is left in a folder.
-
-    The `user` is named to the next one that waits.
-    """
+    """Wait, a minute at most, until no other workflow's step is left; `user` is whom others see."""
     os.close(_lock(folder / _STEPS_LOCK, user, seconds=60))
 
 

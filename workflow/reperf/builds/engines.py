@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from reperf.builds.build import Build, Built, ImageBuild, SiteBuild, digest_of
+from reperf.builds import Build, Built, ImageBuild, SiteBuild, digest_of
 from reperf.builds.site_python import words_of
 from reperf.builds.steps import do
 from reperf.config.site import EngineName
@@ -42,43 +42,30 @@ exit $code
 
 @dataclass(frozen=True)
 class Box:
-    """What a container shows to the command in it.
+    """What a container shows to the command in it."""
 
-    Attributes:
-        image: as `pull` gave it.
-        folder: where the command starts; it may write there.
-        mounts: further folders, which it may only read.
-        variables: the environment variables that are set, HOME among them.
-        gpus: whether it sees the machine's GPUs.
-        name: of the container, for engines that name them; "{node_rank}" in it becomes the node's
-            number.
-        options: the user's, for the engine.
-    """
-
-    image: str
-    folder: Path
-    mounts: tuple[Path, ...] = ()
+    image: str  # as `pull` gave it
+    folder: Path  # where the command starts; it may write there
+    mounts: tuple[Path, ...] = ()  # further folders, which it may only read
     variables: Mapping[str, str] = field(default_factory=dict)
-    gpus: bool = False
+    """The environment variables that are set, HOME among them."""
+    gpus: bool = False  # whether it sees the machine's GPUs
     name: str = "reperf"
-    options: tuple[str, ...] = ()
+    """Of the container, for engines that name them; "{node_rank}" in it becomes the node's
+    number."""
+    options: tuple[str, ...] = ()  # the user's, for the engine
 
 
 @dataclass(frozen=True)
 class Start:
-    """A command in a container, ready to be started.
+    """A command in a container, ready to be started."""
 
-    Attributes:
-        command: the engine's, then the command itself.
-        variables: environment variables for the engine.
-        srun_options: for Slurm, where its plugin is the engine.
-        clean_up: what removes the container after all of its processes were killed; may be empty.
-    """
-
-    command: list[str]
+    command: list[str]  # the engine's, then the command itself
     variables: Mapping[str, str] = field(default_factory=dict)
-    srun_options: tuple[str, ...] = ()
+    """Environment variables for the engine."""
+    srun_options: tuple[str, ...] = ()  # for Slurm, where its plugin is the engine
     clean_up: tuple[str, ...] = ()
+    """What removes the container after all of its processes were killed; may be empty."""
 
 
 class ContainerEngine(ABC):
@@ -98,26 +85,15 @@ class ContainerEngine(ABC):
 
     @abstractmethod
     def pull(self, reference: str, folder: Path, run: Sequence[str] = ()) -> tuple[str, str]:
-        """Get an image out of a registry.
+        """Get an image out of a registry: what to run, and its digest.
 
         Args:
-            reference: as `parse_reference` takes it.
             folder: for an engine that keeps images in files, which are named by absolute paths.
             run: the command that starts programs where the engine is.
-
-        Returns:
-            What to run, and its digest.
-
-        Raises:
-            ReperfError: it cannot be had; ends with the engine's last lines.
         """
 
     def version(self, run: Sequence[str] = ()) -> str:
-        """What the engine says of itself.
-
-        Raises:
-            ReperfError: it does not start.
-        """
+        """What the engine says of itself; a ReperfError says that it does not start."""
         command = [*run, self.program, "--version"]
         answer = do(command, f"{self.program}: does not start", os.environ)
         return next(iter(re.findall(r"\d+(?:\.\d+)+\S*", answer)), answer.strip()).rstrip(",")
@@ -267,17 +243,14 @@ class Reference:
         return f"{registry}#{rest}" if named else self.pullable
 
 
+# What names an image.
 REFERENCE = (
     "registry/image:tag, with @sha256:... or without, or the path of a file or folder that exists"
 )
-"""What names an image."""
 
 
 def parse_reference(text: str, place: str = "images") -> Reference:
-    """Take `registry/image:tag@sha256:...` apart; tag and digest may be missing.
-
-    Anything else is refused, by the name of the key that names it.
-    """
+    """Take `registry/image:tag@sha256:...` apart; anything else is refused, by its key."""
     match = re.fullmatch(
         r"(?:docker://)?(?P<repository>[a-z0-9][a-z0-9.-]*(?::\d+)?(?:[/#][\w.-]+)*)"
         r"(?::(?P<tag>[\w][\w.-]*))?(?:@(?P<digest>sha256:[0-9a-f]{64}))?",
@@ -303,14 +276,10 @@ def start_in(
     Args:
         command: the build's Python and its arguments; `{node_rank}` may stand for a node's number.
         folder: the working folder, absolute.
-        variables: environment variables to set.
         mounts: folders outside the working folder that the command reads.
         gpus: those that it uses, as CUDA_VISIBLE_DEVICES has them; empty: as the container has it;
             None: it uses none.
         image: name or file by which the engine runs it; None: the one in the build's record.
-
-    Raises:
-        ReperfError: the build is not made, or its Python is gone.
     """
     if isinstance(build, SiteBuild):
         return Start(words_of(build.environment, command[1:], variables), variables)

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 
 from trainers.contract.compilers import COMPILERS, compiler_for
 
-from reperf.builds.build import RECORD, Build, Built, ImageBuild, LockBuild, SiteBuild, build_of
+from reperf.builds import RECORD, Build, Built, ImageBuild, LockBuild, SiteBuild, build_of
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.host import Host
 from reperf.systems import LockName, Needs, load_systems
-from reperf.systems.capability import why_not_in, why_not_on, why_not_with
+from reperf.systems.gpu_rules import why_not_in, why_not_on, why_not_with
 
 
 def why_unfit(build: Build, hosts: Iterable[Host]) -> str | None:
@@ -92,7 +92,6 @@ def _why_not_amds(build: Build, gfx: str) -> str | None:
 
 
 def _needs(build: Build) -> Needs:
-    """What is declared of a build."""
     if isinstance(build, LockBuild) and not build.file:
         return build.settings
     if not isinstance(build, ImageBuild):
@@ -103,7 +102,6 @@ def _needs(build: Build) -> Needs:
 
 
 def _architectures_found_in(build: Build) -> Sequence[str]:
-    """Those that a build's framework names; none if it names none, or if it is not made."""
     try:
         return Built.read(build.folder).architectures
     except ReperfError:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from uv import find_uv_bin
 
-from reperf.builds.build import RECORD, Built, ImageBuild, digest_of, fingerprint_of
+from reperf.builds import RECORD, Built, ImageBuild, digest_of, fingerprint_of
 from reperf.builds.engines import REFERENCE, engine_called, parse_reference, start_in
 from reperf.builds.inside import BuildPython, Contents
 from reperf.builds.steps import do
@@ -53,17 +53,18 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
 
     Args:
         run: the command that starts programs where the engine is; empty: on this machine.
-
-    Raises:
-        ReperfError: no engine, an image that is not there, is not the one that its digest names,
-            or lacks Python or the framework; the message ends with the program's last lines.
     """
     container, folder = build.container, build.folder
     engine = engine_called(container.engine)
     version = engine.version(run)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / RECORD).unlink(missing_ok=True)  # until it is made, it does not count
-    local, digest = _image_of(build, run)
+    check_image(container)
+    if is_file(container.image):
+        local = str(_file_of(container))
+        digest = digest_of(Path(local))
+    else:
+        local, digest = engine.pull(container.image, folder, run)
     opened = _Opened(build, local, tuple(run))
     opened.do(["sh", "-c", "exit 0"], f"does not start with {engine.program}")
     python = opened.do(["sh", "-c", _FIND_PYTHON], "has no Python").split()[-1]
@@ -109,16 +110,6 @@ def check_image(container: Container, place: str = "images") -> None:
 
 def _file_of(container: Container) -> Path:
     return Path(container.image).expanduser().absolute()
-
-
-def _image_of(build: ImageBuild, run: Sequence[str]) -> tuple[str, str]:
-    """The name or path by which the engine runs the image, and the image's digest."""
-    container, engine = build.container, engine_called(build.container.engine)
-    check_image(container)
-    if is_file(container.image):
-        image = _file_of(container)
-        return str(image), digest_of(image)
-    return engine.pull(container.image, build.folder, run)
 
 
 @dataclass(frozen=True)

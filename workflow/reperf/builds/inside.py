@@ -11,10 +11,10 @@ from pydantic import Field, ValidationError
 from reperf.builds.steps import do
 from reperf.errors import ReperfError
 from reperf.host import Environment
-from reperf.systems import ROOT, Device, System
+from reperf.layout import ROOT
+from reperf.systems import Device, System
 
-LEAST_PYTHON = (3, 7)
-"""What trainers run on."""
+LEAST_PYTHON = (3, 7)  # what trainers run on
 _ASK = f"""\
 import sys
 print("%d.%d" % sys.version_info[:2])
@@ -22,8 +22,7 @@ sys.stdout.flush()
 if sys.version_info >= {LEAST_PYTHON}:
     import runpy
     runpy.run_module("trainers.inside", run_name="__main__")
-"""
-"""Runs in an older Python, too."""
+"""  # runs in an older Python, too
 
 
 class Contents(Environment):
@@ -31,9 +30,8 @@ class Contents(Environment):
 
     machine: str = Field("", description="the processor's architecture, such as x86_64")
     libc: str = Field("", description="its name and version")
-    compilers: dict[Device, str | None] = Field(
-        {}, description="what compiles for a device while a run trains; None: nothing"
-    )
+    compilers: dict[Device, str | None] = Field({})
+    """what compiles for a device while a run trains; None: nothing"""
     import_trouble: str | None = Field(None, description="why the framework cannot be imported")
 
     @property
@@ -58,7 +56,6 @@ class BuildPython:
     time_limit: float | None = None
 
     def do(self, arguments: Sequence[str], trouble: str) -> str:
-        """Run the Python with some arguments, and return its output; see `do`."""
         return do([*self.start, *arguments], trouble, self.environment, self.time_limit)
 
     def answer(self, arguments: Sequence[str]) -> str:
@@ -100,17 +97,10 @@ class BuildPython:
     def start_trainers(
         self, system: System, contents: Contents, workloads: Collection[str] | None = None
     ) -> None:
-        """Import a system's launcher and what trains its workloads, if this machine allows it.
+        """Import a system's launcher and what trains its workloads; left out, all of them.
 
         Where the framework needs a driver to be imported and this machine has none, the first run
         or `reperf doctor` is the first to do so.
-
-        Args:
-            workloads: left out, all of the system's.
-
-        Raises:
-            ReperfError: the framework or the launcher cannot be imported, or a program does not
-                start.
         """
         if contents.lacks_driver:
             return

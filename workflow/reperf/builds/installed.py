@@ -6,36 +6,32 @@ from collections.abc import Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
+from packaging.utils import canonicalize_name, canonicalize_version
+
 from reperf.errors import ReperfError
 from reperf.text import listed
 
 # A package in a lock; hashes, options and comments do not match. Without "==", any version will do.
 _LOCKED = re.compile(r"\s*([A-Za-z0-9][\w.-]*)\s*(?:\[[^]]*\])?\s*(?:==\s*([^\s;,#\\]+))?")
-_VERSION = re.compile(r"v?((?:\d+!)?\d+(?:\.\d+)*)([^+]*)(\+.*)?")
-_SHOWN = 3
-"""Packages that a message names."""
+_SHOWN = 3  # packages that a message names
 
 
 def check_locked(packages: Mapping[str, str], lock: Path, name: str) -> None:
     """Refuse an environment that holds packages which its lock does not have, or in other versions.
 
     A lock with markers may name a package several times: any of its versions will do, for uv has
-    read the markers.
-
-    Args:
-        packages: name -> version, as the environment's own Python finds them.
-        name: the lock's, for the message.
+    read the markers. `packages` are name -> version; `name` is the lock's, for the message.
     """
     locked: dict[str, list[str]] = defaultdict(list)
     for line in lock.read_text(encoding="utf-8").splitlines():
         if match := _LOCKED.match(line):
-            locked[_plain_name(match[1])].append(match[2] or "")
+            locked[canonicalize_name(match[1])].append(match[2] or "")
     differ = []
     for package, version in sorted(packages.items()):
-        allowed = locked.get(_plain_name(package), [])
+        allowed = locked.get(canonicalize_name(package), [])
         # A local part, such as +cpu, counts only where the lock has one.
-        public = version.partition("+")[0]
-        if not any(not one or _is_same(one, version if "+" in one else public) for one in allowed):
+        same = {canonicalize_version(each) for each in (version, version.partition("+")[0])}
+        if not any(not one or canonicalize_version(one) in same for one in allowed):
             differ.append(f"{package} {version} for {' or '.join(allowed) or 'none'}")
     if differ:
         raise ReperfError(
@@ -45,12 +41,9 @@ def check_locked(packages: Mapping[str, str], lock: Path, name: str) -> None:
 
 
 def why_not_as_built(environment: Path, built: Mapping[str, str]) -> str:
-    """Why an environment does not hold the packages that it was built with; "" if it does.
-
-    It is read without its Python, so this may be asked before every run.
-    """
+    """Why an environment no longer holds its packages; "" if it does. Asked before every run."""
     found = {
-        _plain_name(package.metadata["Name"]): package.version
+        package.metadata["Name"]: package.version
         for place in sorted(environment.glob("lib/python*/site-packages"))
         for package in distributions(path=[str(place)])
         if "Name" in package.metadata  # else it is what is left of a package
@@ -62,31 +55,13 @@ def why_not_as_built(environment: Path, built: Mapping[str, str]) -> str:
 
 def differing(found: Mapping[str, str], wanted: Mapping[str, str]) -> str:
     """The packages in which two environments differ, with both versions; "" if in none."""
-    found, then = (
-        {_plain_name(name): version for name, version in each.items()} for each in (found, wanted)
+    now, then = (
+        {canonicalize_name(name): version for name, version in each.items()}
+        for each in (found, wanted)
     )
     differ = [
-        f"{name} {found.get(name, 'none')} for {then.get(name, 'none')}"
-        for name in sorted({*found, *then})
-        if not _is_same(found.get(name, ""), then.get(name, ""))
+        f"{name} {now.get(name, 'none')} for {then.get(name, 'none')}"
+        for name in sorted({*now, *then})
+        if canonicalize_version(now.get(name, "")) != canonicalize_version(then.get(name, ""))
     ]
     return listed(differ, _SHOWN)
-
-
-def _plain_name(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
-
-
-def _is_same(first: str, second: str) -> bool:
-    return _plain_version(first) == _plain_version(second)
-
-
-def _plain_version(version: str) -> tuple[str, str, str]:
-    """A version's release, its suffix and its local part, spelt in one way as PEP 440 has it.
-
-    Case, separators, and zeros at the end of a release make no difference.
-    """
-    if not (match := _VERSION.fullmatch(version.strip().lower())):
-        return version, "", ""
-    release, suffix, local = (part or "" for part in match.groups())
-    return re.sub(r"(?:\.0+)+$", "", release), re.sub(r"[-_.]", "", suffix), local

@@ -10,15 +10,15 @@ from collections.abc import Mapping, Sequence
 from hashlib import sha256
 from pathlib import Path
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from reperf.builds.inside import BuildPython
 from reperf.config.site import SiteEnvironment
 from reperf.errors import ReperfError
 from reperf.systems import TRAINERS, System
+from reperf.validation import Described
 
-LOOK_SECONDS = 120
-"""How long modules, and a Python that lists its packages, may take."""
+LOOK_SECONDS = 120  # how long modules, and a Python that lists its packages, may take
 _LOAD = (
     'type module >/dev/null 2>&1 || . "${MODULESHOME:-/usr/share/modules}/init/bash" 2>/dev/null '
     "|| . /etc/profile; module load "
@@ -30,7 +30,7 @@ _FIND = (
 )
 
 
-class Listed(BaseModel):
+class Listed(Described):
     """The answer of `python -m trainers.inside FRAMEWORK --listed`."""
 
     node: str
@@ -74,11 +74,7 @@ def interpreter_of(environment: SiteEnvironment) -> Path | None:
 def words_of(
     environment: SiteEnvironment, arguments: Sequence[str], variables: Mapping[str, str]
 ) -> list[str]:
-    """The command that starts an environment's Python with some arguments.
-
-    Args:
-        variables: environment variables that are set even if modules or the line set others.
-    """
+    """The command that starts an environment's Python; `variables` win over those of modules."""
     python = interpreter_of(environment)
     if python and not environment.has_shell:
         return [str(python), *arguments]
@@ -98,12 +94,7 @@ def words_of(
 def variables_outside(
     environment: SiteEnvironment, outside: Mapping[str, str], variables: Mapping[str, str]
 ) -> dict[str, str]:
-    """The environment variables for starting that command.
-
-    Args:
-        outside: the variables of the process that starts the command.
-        variables: the variables that reperf sets; they replace others of the same name.
-    """
+    """The environment variables for starting that command, `variables` over those `outside`."""
     given = {**outside, **variables}
     if not environment.has_shell:
         return given

@@ -14,8 +14,7 @@ from reperf.systems import TRAINERS
 
 _EXACT = re.compile(r"[A-Za-z0-9][\w.-]*==[\w.!+-]*\w")
 _TAIL_LINES = 6
-LOCK_SECONDS = "3600"
-"""How long a build waits for another one that holds uv's lock."""
+LOCK_SECONDS = "3600"  # how long a build waits for another one that holds uv's lock
 
 
 def do(
@@ -30,13 +29,9 @@ def do(
     command with a time limit do not: it only looks, and modules may print greetings when loaded.
 
     Args:
-        trouble: what to say if it fails.
+        trouble: begins the ReperfError if it fails, before the package at fault and the last lines.
         environment: its environment variables; left out, those that uv and a trainer need here.
         time_limit: seconds; left out, as long as it takes.
-
-    Raises:
-        ReperfError: it failed, or took too long; the message is `trouble`, the package at fault if
-            one is named, and the last lines.
     """
     if environment is None:
         environment = {**os.environ, "PYTHONPATH": str(TRAINERS.parent), **uv_settings()}
@@ -58,11 +53,7 @@ def do(
 
 @cache
 def uv_settings(links_of_pip: bool = True) -> dict[str, str]:
-    """What uv must be told about this machine, because it does not look where pip does.
-
-    Args:
-        links_of_pip: whether to look for wheels where pip is set to.
-    """
+    """What uv must be told about this machine, because it does not look where pip does."""
     # Builds share uv's lock, and one of Horovod holds it for longer than uv's 300 s.
     settings = {"UV_LOCK_TIMEOUT": os.environ.get("UV_LOCK_TIMEOUT", LOCK_SECONDS)}
     if links_of_pip and (links := _find_links_of_pip()):

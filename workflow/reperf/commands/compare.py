@@ -14,16 +14,13 @@ if TYPE_CHECKING:
     from reperf.junit import Outcome
     from reperf.measuring.comparison_output import Compared
 
-BAD_INPUT = 2
-"""The exit status where the usual one would mean "slower"."""
-LARGEST_THRESHOLD = 50
-"""Percent."""
+BAD_INPUT = 2  # the exit status where the usual one would mean "slower"
+LARGEST_THRESHOLD = 50  # percent
 _STYLES = {"slower": "bold red", "no longer measured": "bold red", "faster": "green"}
 _OUTCOMES: dict[str, "Outcome"] = {
     **dict.fromkeys(("slower", "no longer measured"), "failure"),
     **dict.fromkeys(("cannot tell", "not comparable", "never measured"), "skipped"),
-}
-"""Judgement -> the outcome of its test case."""
+}  # judgement -> the outcome of its test case
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:

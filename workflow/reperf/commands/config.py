@@ -8,7 +8,7 @@ from typing import Any
 
 from reperf.errors import ReperfError
 from reperf.files import whole_file
-from reperf.root import ROOT
+from reperf.layout import ROOT
 from reperf.text import count, printable
 
 SCHEMAS = ("config", "run", "plan", "measurements", "summary")
@@ -63,31 +63,24 @@ def run_schema(options: argparse.Namespace) -> int:
 
 def schema_of(name: str) -> dict[str, Any]:
     """One of the `SCHEMAS`, by its name."""
-    from pydantic.json_schema import GenerateJsonSchema  # noqa: PLC0415
-
     from reperf import tables  # noqa: PLC0415
     from reperf.config import Report  # noqa: PLC0415
     from reperf.plans.run_plan import RunPlan  # noqa: PLC0415
     from reperf.records.run_record import RunRecord  # noqa: PLC0415
-
-    class WithoutTitles(GenerateJsonSchema):
-        """A field's title would be its name again, in other letters."""
-
-        def field_title_should_be_set(self, schema: object) -> bool:
-            return False
+    from reperf.validation import SchemaOfFile  # noqa: PLC0415
 
     match name:
         case "config":
-            schema = Report.model_json_schema(schema_generator=WithoutTitles)
+            schema = Report.model_json_schema(schema_generator=SchemaOfFile)
             del schema["required"]  # a site's file has no suites
         case "run":
-            schema = RunRecord.model_json_schema(schema_generator=WithoutTitles)
+            schema = RunRecord.model_json_schema(schema_generator=SchemaOfFile)
             schema["properties"]["seal"] = {
                 "type": "string",
                 "description": "SHA-256 of all else, as JSON with sorted keys and without spaces",
             }
         case "plan":
-            schema = RunPlan.model_json_schema(schema_generator=WithoutTitles)
+            schema = RunPlan.model_json_schema(schema_generator=SchemaOfFile)
         case _:
             columns = tables.MEASUREMENTS if name == "measurements" else tables.SUMMARY
             schema = tables.schema_of_row(name, columns)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
-from reperf.suggestions import did_you_mean
+from reperf.suggestions import allowed
 from reperf.text import in_markdown, printable
 
 if TYPE_CHECKING:
@@ -25,8 +25,7 @@ HEADINGS = (
     "Runs",
     "Remarks",
 )
-RIGHT = HEADINGS[2:-1]
-"""The columns of numbers."""
+RIGHT = HEADINGS[2:-1]  # the columns of numbers
 SCALING = ["Speedup", "Efficiency"]
 NUMBERS = ("throughput_median", "throughput_min", "throughput_max", "speedup", "efficiency")
 
@@ -65,11 +64,8 @@ def run(options: argparse.Namespace) -> int:
     summary = read_summary(options.summary)
     cells = summary[summary["suite"] == options.suite]
     if cells.empty:
-        suites = list(dict.fromkeys(summary["suite"]))
-        raise ReperfError(
-            f"{options.summary}: no suite {options.suite!r}; allowed: {', '.join(suites) or 'none'}"
-            f"{did_you_mean(options.suite, suites)}"
-        )
+        known = allowed(options.suite, dict.fromkeys(summary["suite"]))
+        raise ReperfError(f"{options.summary}: no suite {options.suite!r}; {known}")
     exact = options.format == "csv"
     entries = entries_of(cells)
     rows = [_row(one, exact=exact) for one in entries]

@@ -127,11 +127,7 @@ def _matching(pattern: str, example: str) -> Callable[[str], str]:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Print the manifest.
-
-    Raises:
-        ReperfError: the report is no configuration.
-    """
+    """Print the manifest."""
     from reperf.config.words import topology_shape  # noqa: PLC0415 - a second of libraries
     from reperf.configfiles import read_report  # noqa: PLC0415
 

@@ -19,12 +19,9 @@ if TYPE_CHECKING:
     from reperf.measuring.found_logs import RunResult
     from reperf.measuring.measure import Measurement
 
-WIDEST = "all"
-"""The window that is as wide as the log allows."""
-OFTEN = 0.2
-"""Seconds after which a terminal shows again how many runs were found."""
-REFUSED = 3
-"""Exit status when some logs gave no number."""
+WIDEST = "all"  # the window that is as wide as the log allows
+OFTEN = 0.2  # seconds after which a terminal shows again how many runs were found
+REFUSED = 3  # exit status when some logs gave no number
 _Facts = dict[str, Any]
 
 
@@ -148,20 +145,18 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     from reperf.measuring.found_logs import MeasureRequest, measure_paths  # noqa: PLC0415
     from reperf.measuring.measure import Method  # noqa: PLC0415
     from reperf.measuring.results_table import csv_lines, table  # noqa: PLC0415
-    from reperf.suggestions import did_you_mean  # noqa: PLC0415
+    from reperf.suggestions import allowed, did_you_mean  # noqa: PLC0415
     from reperf.terminal import width_here  # noqa: PLC0415
 
     if options.format not in (None, *formats()):
         meant = did_you_mean(options.format, formats())
-        allowed = f"{', '.join(formats())}, as docs/log-formats.md shows them{meant}"
-        parser.error(f"argument --format: got {options.format!r}; allowed: {allowed}")
+        may = f"{', '.join(formats())}, as docs/log-formats.md shows them{meant}"
+        parser.error(f"argument --format: got {options.format!r}; allowed: {may}")
     if options.pattern is not None:
         _check_pattern(parser, options)
     if options.unit not in (None, *all_counts()):
-        meant = did_you_mean(options.unit, all_counts())
-        parser.error(
-            f"argument --unit: got {options.unit!r}; allowed: {', '.join(all_counts())}{meant}"
-        )
+        may = allowed(options.unit, all_counts())
+        parser.error(f"argument --unit: got {options.unit!r}; {may}")
     if options.method == "published" and options.window:
         parser.error("argument --window: --method published has a window of its own")
     facts, of_runs = _facts_in_order(options.given)

@@ -17,8 +17,7 @@ from reperf.text import count, listed
 if TYPE_CHECKING:
     from reperf.measuring.comparison_output import Compared
 
-NOT_REPRODUCED, CANNOT_TELL = 1, 3
-"""Exit statuses."""
+NOT_REPRODUCED, CANNOT_TELL = 1, 3  # exit statuses
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:

@@ -13,10 +13,8 @@ from reperf.text import listed, printable
 if TYPE_CHECKING:
     from reperf.config import Run
 
-WITHOUT = "none"
-"""The variant of runs that have none."""
-SHOWN = 12
-"""Values that a refusal lists."""
+WITHOUT = "none"  # the variant of runs that have none
+SHOWN = 12  # values that a refusal lists
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -107,7 +105,6 @@ def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":
 
 
 def _values(run: "Run", name: str) -> list[str | int]:
-    """What a run may be called by: several variants, each by its name and all by theirs."""
     if name != "variant":
         return [getattr(run, name)]
     variant = run.shown_variant

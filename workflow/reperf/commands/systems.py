@@ -8,8 +8,8 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple, get_args
 
 from reperf.errors import ReperfError
-from reperf.suggestions import did_you_mean
-from reperf.systems.capability import ARCHITECTURE
+from reperf.suggestions import allowed
+from reperf.systems.gpu_rules import ARCHITECTURE
 from reperf.text import printable
 
 if TYPE_CHECKING:
@@ -23,15 +23,13 @@ HEADINGS = ("system", "trains", "on CPUs", "on GPUs", "builds")
 class _Build(NamedTuple):
     """One way in which a system gets its framework."""
 
-    name: str
-    """Such as "cuda lock" or "image"."""
+    name: str  # such as "cuda lock" or "image"
     devices: tuple["Device", ...]
     architectures: Sequence[str]
     """The capabilities that its GPU code is compiled for; empty if no source lists them."""
     driver: str | None
     made: bool
-    why_not: str | None
-    """Why it does not run on this machine's GPUs."""
+    why_not: str | None  # why it does not run on this machine's GPUs
 
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
@@ -51,14 +49,12 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Print a table, or a JSON object."""
     from reperf.machine import describe_host  # noqa: PLC0415 - a second of libraries
-    from reperf.systems import load_systems, load_workloads  # noqa: PLC0415
+    from reperf.systems import load_systems  # noqa: PLC0415
+    from reperf.systems.workloads import load_workloads  # noqa: PLC0415
 
     wanted = options.workload
     if wanted is not None and wanted not in load_workloads():
-        known = list(load_workloads())
-        raise ReperfError(
-            f"{wanted}: no workload; allowed: {', '.join(known)}{did_you_mean(wanted, known)}"
-        )
+        raise ReperfError(f"{wanted}: no workload; {allowed(wanted, load_workloads())}")
     systems = [
         system for system in load_systems().values() if wanted is None or system.trains(wanted)
     ]

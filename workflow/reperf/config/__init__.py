@@ -12,21 +12,6 @@ from reperf.config.site import Cluster, Container, Engine, SiteEnvironment
 from reperf.config.suite import Entry, LogSource, Suite, Window
 from reperf.config.words import topology_shape
 
-__all__ = [
-    "Cell",
-    "Cluster",
-    "Container",
-    "Data",
-    "Engine",
-    "Entry",
-    "LogSource",
-    "Parallel",
-    "Report",
-    "Run",
-    "SiteEnvironment",
-    "Suite",
-    "Window",
-    "load_report",
-    "runs_of",
-    "topology_shape",
-]
+__all__ = ["Cell", "Cluster", "Container", "Data", "Engine", "Entry", "LogSource", "Parallel"]
+__all__ += ["Report", "Run", "SiteEnvironment", "Suite", "Window"]
+__all__ += ["load_report", "runs_of", "topology_shape"]

@@ -48,5 +48,4 @@ class Data(*reversed(KINDS.values()), json_schema_extra=with_examples):  # type:
 EMBEDDED = (
     Data(),
     *(Data(name=f"embedded-{kind}", kind=kind) for kind in KINDS if kind != Data().kind),
-)
-"""What a report trains on that names no data."""
+)  # what a report trains on that names no data

@@ -12,22 +12,18 @@ from reperf.values import MOST_PROCESSES, Number
 
 Devices = Annotated[Number, Field(ge=1, le=MOST_NODES * MOST_DEVICES)]
 
-MOST_SERVERS = 14
-"""On a node: each needs a port of its own, of the sixteen that a Slurm job has."""
+MOST_SERVERS = 14  # on a node: each needs a port of its own, of the sixteen that a Slurm job has
 
 
 class Parallel(Model, json_schema_extra=with_examples):
     """What is not data parallel alone."""
 
-    pipeline: tuple[Devices, ...] = Field(
-        (), description="replicas of each pipeline stage, such as [7, 1]; in all, every device"
-    )
-    micro_batches: Annotated[Number, Field(ge=1, le=MOST_SAMPLES)] | None = Field(
-        None, description="into how many a pipeline cuts a batch; left out: as the system has it"
-    )
-    shard: Devices | None = Field(
-        None, description="over how many devices weights, gradients and optimizer are spread"
-    )
+    pipeline: tuple[Devices, ...] = ()
+    """replicas of each pipeline stage, such as [7, 1]; in all, every device"""
+    micro_batches: Annotated[Number, Field(ge=1, le=MOST_SAMPLES)] | None = None
+    """into how many a pipeline cuts a batch; left out: as the system has it"""
+    shard: Devices | None = None
+    """over how many devices weights, gradients and optimizer are spread"""
     tensor: Devices | None = Field(None, description="over how many devices each layer is spread")
 
     @model_validator(mode="after")

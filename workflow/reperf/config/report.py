@@ -18,7 +18,7 @@ from reperf.config.site import (
     SiteEnvironment,
     SiteEnvironmentOrPath,
 )
-from reperf.config.suite import Entry, EntryOrName, Measured, Suite, chosen_systems
+from reperf.config.suite import Entry, EntryOrName, Measured, Suite, chosen_systems, listed
 from reperf.config.words import (
     LARGEST,
     MOST_BYTES,
@@ -31,16 +31,12 @@ from reperf.config.words import (
 )
 from reperf.data.kinds import KINDS
 from reperf.suggestions import did_you_mean
-from reperf.systems import BuildKind, Device, load_systems, load_workloads
+from reperf.systems import BuildKind, Device, load_systems
+from reperf.systems.workloads import load_workloads
 from reperf.validation import checked
 from reperf.values import LARGEST_SEED, MOST_PROCESSES, Number, PlainPath
 
-Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]
-"""A SHA-256 in hexadecimal digits."""
-
-
-def _from_one(data: Any) -> Any:  # noqa: ANN401 - raw YAML
-    return [data] if isinstance(data, Mapping) else data
+Digest = Annotated[str, Field(pattern=r"^[0-9a-f]{64}$")]  # a SHA-256 in hexadecimal digits
 
 
 class Report(Measured, json_schema_extra=with_examples):
@@ -48,40 +44,28 @@ class Report(Measured, json_schema_extra=with_examples):
 
     title: Text = Field("Training benchmark", description="heading of the report")
     seed: Number = Field(1, ge=0, le=LARGEST_SEED, description="repeat k trains with seed + k - 1")
-    device: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="auto: GPUs if the machine has enough of them, else the CPU"
-    )
-    threads_per_device: Number = Field(
-        1, ge=1, le=MOST_PROCESSES, description="CPU threads per training process"
-    )
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """auto: GPUs if the machine has enough of them, else the CPU"""
+    threads_per_device: Number = Field(1, ge=1, le=MOST_PROCESSES)
+    """CPU threads per training process"""
     on_busy: Literal["go", "wait"] = Field(
         "go",
         exclude=True,  # it decides when runs begin, and does not change them
         description="what a call does if this machine is busy before the first run: go: it warns "
         "and continues; wait: it waits until other work has ended",
     )
-    share_cpus: bool = Field(
-        False,
-        description="whether devices share all CPUs of this machine where it has too few for a "
-        "topology; such cells have no speedup; left out: the machine is too small for it",
-    )
-    loader_threads: Number | None = Field(
-        None,
-        ge=1,
-        le=MOST_PROCESSES,
-        description="CPU threads per device that read and decode; left out: on the CPU "
-        "`threads_per_device`, on GPUs a node's CPUs over its GPUs, at most 16",
-    )
-    memory_limit: Number | None = Field(
-        None,
-        ge=1,
-        le=MOST_BYTES,
-        description="bytes of address space that each training process on a CPU may take; "
-        "`batch_size: largest` needs it there; left out: no limit",
-    )
+    share_cpus: bool = False
+    """whether devices share all CPUs of this machine where it has too few for a topology; such
+    cells have no speedup; left out: the machine is too small for it"""
+    loader_threads: Number | None = Field(None, ge=1, le=MOST_PROCESSES)
+    """CPU threads per device that read and decode; left out: on the CPU `threads_per_device`, on
+    GPUs a node's CPUs over its GPUs, at most 16"""
+    memory_limit: Number | None = Field(None, ge=1, le=MOST_BYTES)
+    """bytes of address space that each training process on a CPU may take; `batch_size: largest`
+    needs it there; left out: no limit"""
     data: Annotated[
         tuple[Data, ...],
-        BeforeValidator(_from_one, json_schema_input_type=Data | list[Data]),
+        BeforeValidator(listed, json_schema_input_type=Data | list[Data]),
         AfterValidator(distinct),
     ] = Field(
         EMBEDDED,
@@ -90,28 +74,20 @@ class Report(Measured, json_schema_extra=with_examples):
         description="what suites with real input train on: one data set, or several; "
         "left out: the embedded set of each kind",
     )
-    build: BuildKind | None = Field(
-        None,
-        description="how systems get their framework: from a lock, from a container image, or "
-        "from an existing environment; left out: each system's preference for the device, see "
-        "docs/systems.md",
-    )
-    images: dict[SystemId, Text] = Field(
-        {},
-        description="images by system, a reference or a file each, instead of those that "
-        "`envs/<system>.image.yaml` names; a system named here is run from its image, "
-        "unless `build` says lock",
-    )
-    environment: SiteEnvironmentOrPath | None = Field(
-        None, description="an existing environment in which systems train; see docs/environments.md"
-    )
-    environments: dict[SystemId, SiteEnvironmentOrPath] = Field(
-        {}, description="a system's environment, instead of `environment`"
-    )
+    build: BuildKind | None = None
+    """how systems get their framework: from a lock, from a container image, or from an existing
+    environment; left out: each system's preference for the device, see docs/systems.md"""
+    images: dict[SystemId, Text] = Field({})
+    """images by system, a reference or a file each, instead of those that
+    `envs/<system>.image.yaml` names; a system named here is run from its image, unless `build` says
+    lock"""
+    environment: SiteEnvironmentOrPath | None = None
+    """an existing environment in which systems train; see docs/environments.md"""
+    environments: dict[SystemId, SiteEnvironmentOrPath] = Field({})
+    """a system's environment, instead of `environment`"""
     container: Engine = Field(Engine(), description="what runs images, here or on the cluster")
-    cluster: Cluster | None = Field(
-        None, description="Slurm's nodes, or hosts; left out: this machine"
-    )
+    cluster: Cluster | None = None
+    """Slurm's nodes, or hosts; left out: this machine"""
     systems: Annotated[
         tuple[EntryOrName, ...],
         BeforeValidator(chosen_systems, json_schema_input_type=str | list[str | Entry]),
@@ -120,26 +96,18 @@ class Report(Measured, json_schema_extra=with_examples):
         description="systems for every suite that runs any, instead of those it names; "
         "`all`: every system",
     )
-    suites: Annotated[tuple[Suite, ...], AfterValidator(distinct)] = Field(
-        min_length=1, description="one table and two plots each"
-    )
-    baseline: PlainPath | None = Field(
-        None,
-        description="folder, archive or measurements.csv of an earlier report; the page compares "
-        "this report with it, see docs/comparing.md",
-    )
-    reproduces: Digest | None = Field(
-        None,
-        description="SHA-256 of the archive whose numbers this report measures again; "
-        "`reperf reproduce` writes it",
-    )
-    hardware: Hardware = Field(
-        Hardware(),
-        description="what the machine decides; reperf writes it, and replaces what is written here",
-    )
-    other_hardware: Hardware = Field(
-        Hardware(), description="the same, for suites whose `device` is another than the report's"
-    )
+    suites: Annotated[tuple[Suite, ...], AfterValidator(distinct)] = Field(min_length=1)
+    """one table and two plots each"""
+    baseline: PlainPath | None = None
+    """folder, archive or measurements.csv of an earlier report; the page compares this report with
+    it, see docs/comparing.md"""
+    reproduces: Digest | None = None
+    """SHA-256 of the archive whose numbers this report measures again; `reperf reproduce` writes
+    it"""
+    hardware: Hardware = Hardware()
+    """what the machine decides; reperf writes it, and replaces what is written here"""
+    other_hardware: Hardware = Hardware()
+    """the same, for suites whose `device` is another than the report's"""
 
     @model_validator(mode="before")
     @classmethod
@@ -175,10 +143,6 @@ class Report(Measured, json_schema_extra=with_examples):
                 f"{runs} runs in all, from systems x topologies x repeats; "
                 f"allowed: up to {MOST_RUNS}"
             )
-        return self
-
-    @model_validator(mode="after")
-    def _only_this_machine_is_shared(self) -> Self:
         if self.share_cpus and self.cluster:
             raise ValueError(
                 "share_cpus: got true for a cluster, where Slurm gives each device its CPUs; "
@@ -331,10 +295,7 @@ class Report(Measured, json_schema_extra=with_examples):
         return runs_of(self.cells(suite))
 
     def run_of_each_entry(self, *, own_builds: bool = True) -> Iterator[Run]:
-        """The first run of each entry that can train: all runs of an entry have the same build.
-
-        Entries that name their build are left out unless `own_builds`.
-        """
+        """The first run of each entry that can train; `own_builds`: also of those that name one."""
         for suite in self.suites:
             for topology, entry in product(self.topologies_of(suite)[:1], suite.entries):
                 if (own_builds or not entry.own_build) and not self._why_not(suite, entry):
@@ -403,11 +364,9 @@ class Report(Measured, json_schema_extra=with_examples):
         return any(map(self._environment_of, entries))
 
     def _environment_of(self, entry: Entry) -> SiteEnvironment | None:
-        """The environment that is named for an entry, whether or not it trains in it."""
         return entry.environment or self.environments.get(entry.system) or self.environment
 
     def _build_of(self, suite: Suite, entry: Entry) -> BuildKind:
-        """How an entry gets its framework."""
         named: BuildKind | None = "image" if entry.system in self.images else None
         if named is None and self._environment_of(entry):
             named = "environment"

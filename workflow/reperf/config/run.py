@@ -5,13 +5,15 @@ from pathlib import Path
 from typing import Literal, Self
 
 from pydantic import Field
+from trainers.contract.recipe import AdamW
 
 from reperf.config.parallelism import Parallel, Servers
 from reperf.config.site import Container, SiteEnvironment
 from reperf.config.suite import entry_id, shown_variant
 from reperf.config.words import LARGEST, BatchSize, Topology, Whole, Workload, topology_shape
 from reperf.layout import RUN_FOLDER, RUN_LOG, RUN_RECORD
-from reperf.systems import LockName, Precision, written_shape
+from reperf.systems import LockName, Precision, load_systems
+from reperf.systems.workloads import load_workloads, written_shape
 from reperf.validation import Model
 
 
@@ -23,57 +25,40 @@ class Run(Model):
     variant: str | None
     workload: Workload
     precision: Precision
-    batch_size: BatchSize = Field(
-        description="samples per device; `largest` in plans, whose readers know what was found"
-    )
-    batch_multiple: Whole | None = Field(
-        None, description="of which the batch size is the largest that trains; None: it was named"
-    )
+    batch_size: BatchSize
+    """samples per device; `largest` in plans, whose readers know what was found"""
+    batch_multiple: Whole | None = None
+    """of which the batch size is the largest that trains; None: it was named"""
     accumulation: Whole = Field(1, description="batches per device in an iteration")
     topology: Topology
     repeat: Whole
     iterations: Whole
     print_every: Whole
     shape: dict[str, Whole] = Field(description="of samples and model, all keys")
-    parallel: Parallel | None = Field(
-        None, description="how devices share the training; None: data parallel"
-    )
+    parallel: Parallel | None = None
+    """how devices share the training; None: data parallel"""
     servers: Servers | None = Field(None, description="parameter servers beside the trainers")
-    together: bool = Field(
-        False, description="whether each trainer keeps its own time, by one of its variants"
-    )
+    together: bool = False
+    """whether each trainer keeps its own time, by one of its variants"""
     input: str = Field(description="a record format, folder or synthetic")
     data: str | None = Field(description="folder of the samples, None when synthetic")
     device: Literal["cpu", "cuda"]
     threads: Whole = Field(description="CPU threads per device")
-    shared_cpus: Whole | None = Field(
-        None,
-        description="CPUs that all devices share, too few for each to have its own; "
-        "None: each has its own",
-    )
-    loader_threads: Whole | None = Field(
-        None, description="CPU threads per device that read and decode; None: the trainer decides"
-    )
-    memory_limit: Whole | None = Field(
-        None, description="bytes of address space of each process; None: no limit"
-    )
+    shared_cpus: Whole | None = None
+    """CPUs that all devices share, too few for each to have its own; None: each has its own"""
+    loader_threads: Whole | None = None
+    """CPU threads per device that read and decode; None: the trainer decides"""
+    memory_limit: Whole | None = None
+    """bytes of address space of each process; None: no limit"""
     seed: Whole
-    lock: LockName | None = Field(
-        None, description="whose environment it trains in, if not in that of the device's first"
-    )
-    lock_file: str | None = Field(
-        None, description="the entry's own lock; null: one of the system's locks"
-    )
-    container: Container | None = Field(
-        None,
-        description="the image in which it trains; None: an environment, from the system's "
-        "lock or below",
-    )
-    environment: SiteEnvironment | None = Field(
-        None,
-        description="the existing environment; None: reperf builds the environment, or it "
-        "is an image",
-    )
+    lock: LockName | None = None
+    """whose environment it trains in, if not in that of the device's first"""
+    lock_file: str | None = None
+    """the entry's own lock; null: one of the system's locks"""
+    container: Container | None = None
+    """the image in which it trains; None: an environment, from the system's lock or below"""
+    environment: SiteEnvironment | None = None
+    """the existing environment; None: reperf builds the environment, or it is an image"""
     label: str | None = Field(None, description="what its build is called beside others")
 
     @property
@@ -115,11 +100,9 @@ class Run(Model):
         return self.samples_per_device * readers * self.accumulation
 
     def again(self, repeat: int) -> Self:
-        """Another repeat of a first run."""
         return self.model_copy(update={"repeat": repeat, "seed": self.seed + repeat - 1})
 
     def with_batch(self, batch_size: int) -> Self:
-        """The same run, with the batch size that was found to be the largest."""
         return self.model_copy(update={"batch_size": batch_size})
 
     @property
@@ -182,7 +165,6 @@ class Run(Model):
         )
 
     def _flat(self) -> dict[str, object]:
-        """All that decides the run, with the numbers of its shape as keys of their own."""
         return {**self.shape, **{name: value for name, value in self if name != "shape"}}
 
 
@@ -201,3 +183,31 @@ class Cell(Model):
 def runs_of(cells: Iterable[Cell]) -> list[Run]:
     """Those of the cells that can run."""
     return [run for cell in cells if not cell.unsupported for run in cell.runs]
+
+
+RECOMPUTE = "--recompute"  # the flag for recomputing features; the word after it says which
+
+
+def estimated_memory(run: Run) -> int | None:
+    """Bytes of a device for weights, gradients, the optimizer's moments, and features of a batch.
+
+    Neither copies of weights on their way nor what libraries take is in it. None: not known.
+    """
+    workload = load_workloads()[run.workload]
+    has_recipe = workload.recipe_file.exists()
+    kept = getattr(workload.numbers, "kept_bytes", None) if has_recipe else None
+    system = load_systems().get(run.system)
+    names = run.variant.split("+") if run.variant else []
+    if kept is None or system is None or not {*names} <= system.variants.keys():
+        return None
+    is_known = run.shape.keys() == workload.default_shape.keys()
+    count = workload.parameters_of(run.shape) if is_known else None
+    if count is None or not isinstance(run.batch_size, int):
+        return None
+    flags = [flag for each in system.varied(run.variant) for flag in each.flags]
+    recompute = flags[flags.index(RECOMPUTE) + 1] if RECOMPUTE in flags else None
+    halves = run.precision not in ("fp32", "tf32")
+    shard, tensor = (run.parallel.shard, run.parallel.tensor) if run.parallel else (None, None)
+    moments = 2 if isinstance(workload.numbers.OPTIMIZER, AdamW) else 1
+    of_weights = 4 * (2 + moments) * count // (shard or 1)
+    return int((of_weights + run.batch_size * kept(run.shape, halves, recompute)) // (tensor or 1))

@@ -46,67 +46,37 @@ def gpus_option(gres: str | None, count: int) -> str:
 class Cluster(Model, json_schema_extra=with_examples):
     """The cluster that runs the report: Slurm's, or hosts; left out: this machine runs it."""
 
-    nodes: Number = Field(
-        ge=1,
-        le=MOST_NODES,
-        description="largest number of nodes that a run may use; left out: all `hosts`",
-    )
+    nodes: Number = Field(ge=1, le=MOST_NODES)
+    """largest number of nodes that a run may use; left out: all `hosts`"""
     devices_per_node: Number = Field(ge=1, le=MOST_DEVICES, description="GPUs per node")
-    hosts: tuple[Annotated[str, Field(pattern=_HOST)], ...] = Field(
-        (),
-        max_length=MOST_NODES,
-        description="names of hosts to use instead of Slurm's nodes, this machine first; `remote` "
-        "and the other hosts must know these names",
-    )
-    hostfile: Text | None = Field(
-        None,
-        description="a host file of MPI or of a batch system; or a variable that has its path or "
-        "the names, such as $PBS_NODEFILE, $LSB_DJOB_HOSTFILE, $SKYPILOT_NODE_IPS",
-    )
-    remote: Text = Field(
-        "ssh",
-        description="the command that runs another command on a host; the host's name is "
-        "appended, or replaces {host}: `ssh -p 2222`, `kubectl exec -i {host} --`",
-    )
+    hosts: tuple[Annotated[str, Field(pattern=_HOST)], ...] = Field((), max_length=MOST_NODES)
+    """names of hosts to use instead of Slurm's nodes, this machine first; `remote` and the other
+    hosts must know these names"""
+    hostfile: Text | None = None
+    """a host file of MPI or of a batch system; or a variable that has its path or the names, such
+    as $PBS_NODEFILE, $LSB_DJOB_HOSTFILE, $SKYPILOT_NODE_IPS"""
+    remote: Text = "ssh"
+    """the command that runs another command on a host; the host's name is appended, or replaces
+    {host}: `ssh -p 2222`, `kubectl exec -i {host} --`"""
     partition: Label | None = Field(None, description="left out: the cluster's default")
     account: Label | None = Field(None, description="left out: the user's default")
     exclusive: bool = Field(True, description="whether a run has its nodes to itself")
-    cpus_per_device: Number = Field(
-        1,
-        ge=1,
-        le=MOST_PROCESSES,
-        description="CPUs to ask for; an exclusive run gets all CPUs of its nodes",
-    )
-    memory_mb: Number | None = Field(
-        None,
-        ge=1,
-        le=1_000_000_000,
-        description="MB of memory to ask for on each node; left out: all of it for an exclusive "
-        "run, else the cluster's default",
-    )
-    spare_minutes: Number = Field(
-        5,
-        ge=1,
-        le=MONTH_IN_SECONDS // 60,
-        description="minutes that Slurm allows a run beyond its `time_limit`",
-    )
-    gres: Annotated[str, Field(pattern=GRES)] | None = Field(
-        None,
-        description="Slurm's name of a GPU, for --gres; left out: --gpus-per-node, with GPUs of "
-        "any type",
-    )
+    cpus_per_device: Number = Field(1, ge=1, le=MOST_PROCESSES)
+    """CPUs to ask for; an exclusive run gets all CPUs of its nodes"""
+    memory_mb: Number | None = Field(None, ge=1, le=1_000_000_000)
+    """MB of memory to ask for on each node; left out: all of it for an exclusive run, else the
+    cluster's default"""
+    spare_minutes: Number = Field(5, ge=1, le=MONTH_IN_SECONDS // 60)
+    """minutes that Slurm allows a run beyond its `time_limit`"""
+    gres: Annotated[str, Field(pattern=GRES)] | None = None
+    """Slurm's name of a GPU, for --gres; left out: --gpus-per-node, with GPUs of any type"""
     options: tuple[Text, ...] = Field((), description="further options for sbatch")
-    before: tuple[Text, ...] = Field(
-        (),
-        description="lines of bash that each node runs before a launcher starts there; ranks "
-        "inherit what they set; if a line fails, the run fails",
-    )
-    stage: Annotated[PlainPath, AfterValidator(_absolute)] | None = Field(
-        None,
-        description="folder on each node's local disk; a run copies the records that it reads to "
-        "this folder, unless they are already there; left out: runs read the records in their "
-        "place",
-    )
+    before: tuple[Text, ...] = ()
+    """lines of bash that each node runs before a launcher starts there; ranks inherit what they
+    set; if a line fails, the run fails"""
+    stage: Annotated[PlainPath, AfterValidator(_absolute)] | None = None
+    """folder on each node's local disk; a run copies the records that it reads to this folder,
+    unless they are already there; left out: runs read the records in their place"""
     variables: dict[Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}$")], Text] = Field(
         {}, description="environment variables of every launch, such as NCCL_SOCKET_IFNAME"
     )
@@ -165,9 +135,6 @@ def hosts_in(file: str) -> tuple[str, ...]:
 
     Args:
         file: its path; or, after `$`, the name of a variable that holds the path or the lines.
-
-    Raises:
-        ValueError: it names none.
     """
     text, variable = file, file.removeprefix("$")
     if file.startswith("$"):
@@ -190,12 +157,10 @@ def hosts_in(file: str) -> tuple[str, ...]:
 class Engine(Model, json_schema_extra=with_examples):
     """What runs container images."""
 
-    engine: EngineName | None = Field(
-        None, description="left out: the first of these that this machine has"
-    )
-    options: tuple[Text, ...] = Field(
-        (), description="further options for the engine's `run` or `exec`"
-    )
+    engine: EngineName | None = None
+    """left out: the first of these that this machine has"""
+    options: tuple[Text, ...] = ()
+    """further options for the engine's `run` or `exec`"""
 
 
 class Container(Model):
@@ -213,15 +178,12 @@ class Container(Model):
 class SiteEnvironment(Model, json_schema_extra=with_examples):
     """An existing environment, with a system's framework in it."""
 
-    python: PlainPath | None = Field(
-        None,
-        description="path of its Python, or folder of a venv or conda prefix; left out: the "
-        "Python on the PATH after `modules` and `before`",
-    )
+    python: PlainPath | None = None
+    """path of its Python, or folder of a venv or conda prefix; left out: the Python on the PATH
+    after `modules` and `before`"""
     modules: tuple[Text, ...] = Field((), description="modules for `module load`, in this order")
-    before: Text | None = Field(
-        None, description="a line of bash that runs after `modules`, before Python starts"
-    )
+    before: Text | None = None
+    """a line of bash that runs after `modules`, before Python starts"""
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -259,21 +221,15 @@ SiteEnvironmentOrPath = Annotated[
 class Hardware(Model):
     """What the hardware decides: which builds run there, and in which precisions."""
 
-    locks: dict[SystemId, LockName] = Field(
-        {}, description="the lock that a system uses, where its first does not run there"
-    )
-    ways: dict[SystemId, BuildKind] = Field(
-        {}, description="where a system gets its framework, if its preferred way does not run there"
-    )
-    unfit: dict[SystemId, dict[BuildKind, Text]] = Field(
-        {}, description="systems that do not run there: from a lock or an image, and why"
-    )
-    lacking: dict[SystemId, dict[Precision, Text]] = Field(
-        {}, description="precisions in which a system cannot train there, and why"
-    )
-    topologies: dict[Topology, Text] = Field(
-        {}, description="topologies that this machine is too small for, and why"
-    )
-    shared: dict[Topology, Whole] = Field(
-        {}, description="topologies whose devices share this machine's CPUs, and how many these are"
-    )
+    locks: dict[SystemId, LockName] = Field({})
+    """the lock that a system uses, where its first does not run there"""
+    ways: dict[SystemId, BuildKind] = Field({})
+    """where a system gets its framework, if its preferred way does not run there"""
+    unfit: dict[SystemId, dict[BuildKind, Text]] = Field({})
+    """systems that do not run there: from a lock or an image, and why"""
+    lacking: dict[SystemId, dict[Precision, Text]] = Field({})
+    """precisions in which a system cannot train there, and why"""
+    topologies: dict[Topology, Text] = Field({})
+    """topologies that this machine is too small for, and why"""
+    shared: dict[Topology, Whole] = Field({})
+    """topologies whose devices share this machine's CPUs, and how many these are"""

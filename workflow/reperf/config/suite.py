@@ -36,8 +36,9 @@ from reperf.config.words import (
     with_examples,
 )
 from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
-from reperf.suggestions import did_you_mean
-from reperf.systems import BuildKind, Device, Input, Precision, load_systems, load_workloads
+from reperf.suggestions import allowed
+from reperf.systems import BuildKind, Device, Input, Precision, load_systems
+from reperf.systems.workloads import load_workloads
 from reperf.validation import Model
 from reperf.values import Name, Number, PlainPath
 
@@ -64,9 +65,8 @@ class Window(Model, json_schema_extra=with_examples):
     def lines(self, print_every: int) -> int:
         """The iterations between two log lines of trainers that keep their own time.
 
-        Their windows begin and end with printed iterations, and should overlap as far as possible:
-        each has FEWEST_LINES. So this is `print_every`, or its largest divisor that prints so
-        often; or 1.
+        Windows begin and end with printed iterations, and should overlap as far as possible: it
+        is `print_every`, or its largest divisor that prints FEWEST_LINES in a window; or 1.
         """
         most = min(print_every, max(1, self.measured // FEWEST_LINES))
         return next(every for every in range(most, 0, -1) if print_every % every == 0)
@@ -91,16 +91,13 @@ class Measured(Model):
 
     topologies: Topologies = Field(("1n1g",), description="nodes x devices per node")
     repeats: Number = Field(7, ge=1, le=MOST_RUNS, description="runs per cell")
-    iterations: Number = Field(
-        120, ge=1, le=MOST_ITERATIONS, description="training iterations per run"
-    )
+    iterations: Number = Field(120, ge=1, le=MOST_ITERATIONS)
+    """training iterations per run"""
     window: Window = Field(Window(), description="the measured iterations")
-    print_every: Number = Field(
-        20, ge=1, le=MOST_ITERATIONS, description="iterations between two log lines"
-    )
-    time_limit: Number = Field(
-        1800, ge=1, le=MONTH_IN_SECONDS, description="seconds that one run may take"
-    )
+    print_every: Number = Field(20, ge=1, le=MOST_ITERATIONS)
+    """iterations between two log lines"""
+    time_limit: Number = Field(1800, ge=1, le=MONTH_IN_SECONDS)
+    """seconds that one run may take"""
 
 
 def _ends_with_a_name(path: Path) -> Path:
@@ -126,29 +123,20 @@ class Entry(Model, json_schema_extra=with_examples):
     variants: Variants = Field((), description="some of the system's variants, or the name of one")
     batch_size: BatchSize | None = Field(None, description="per device, instead of the suite's")
     accumulation: Accumulation | None = Field(None, description="instead of the suite's")
-    build: BuildKind | None = Field(
-        None, description="how it gets its framework; left out: as the report says"
-    )
-    lock: PlainPath | None = Field(
-        None, description="this entry's lock: exact versions, as `uv pip compile` writes them"
-    )
+    build: BuildKind | None = None
+    """how it gets its framework; left out: as the report says"""
+    lock: PlainPath | None = None
+    """this entry's lock: exact versions, as `uv pip compile` writes them"""
     image: Text | None = Field(None, description="this entry's image, as in `images`")
-    environment: SiteEnvironmentOrPath | None = Field(
-        None, description="this entry's existing environment"
-    )
-    label: Name | None = Field(
-        None,
-        description="name in tables and figures, to distinguish it from the same system in "
-        "another build",
-    )
-    parallel: Parallel | None = Field(
-        None, description="how devices share the training; left out: data parallel"
-    )
-    servers: Servers | None = Field(
-        None,
-        description="parameter servers beside the trainers; left out: one a node for a system that "
-        "trains with them, else none",
-    )
+    environment: SiteEnvironmentOrPath | None = None
+    """this entry's existing environment"""
+    label: Name | None = None
+    """name in tables and figures, to distinguish it from the same system in another build"""
+    parallel: Parallel | None = None
+    """how devices share the training; left out: data parallel"""
+    servers: Servers | None = None
+    """parameter servers beside the trainers; left out: one a node for a system that trains with
+    them, else none"""
 
     @model_validator(mode="after")
     def _has_one_build(self) -> Self:
@@ -183,11 +171,8 @@ class Entry(Model, json_schema_extra=with_examples):
             return variants
         for name in variants:
             if name not in system.variants:
-                allowed = ", ".join(system.variants) or "none"
-                raise ValueError(
-                    f"{name} is no variant of {system.id}; allowed: {allowed}"
-                    f"{did_you_mean(name, system.variants)}"
-                )
+                known = allowed(name, system.variants)
+                raise ValueError(f"{name} is no variant of {system.id}; {known}")
             if variants.count(name) > 1:
                 raise ValueError(f"{name} is named twice; allowed: each variant once")
         if why := system.why_not_together(variants):
@@ -249,20 +234,16 @@ def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
 class LogSource(Model, json_schema_extra=with_examples):
     """Logs that exist already, whoever made them."""
 
-    path: Annotated[PlainPath, AfterValidator(_ends_with_a_name)] = Field(
-        description=".zip, .tar or .tar.gz, a folder of logs, or one log"
-    )
+    path: Annotated[PlainPath, AfterValidator(_ends_with_a_name)]
+    """.zip, .tar or .tar.gz, a folder of logs, or one log"""
     system: Name | None = Field(None, description="whose logs; left out: the log format's")
     variant: Label | None = Field(None, description="what that system did differently")
-    topology: Topology | None = Field(
-        None, description="left out: as the logs, their run records or their paths say"
-    )
-    format: Label | None = Field(
-        None, description="as in docs/log-formats.md; left out: found from the content"
-    )
-    method: Literal["window", "published"] = Field(
-        "window", description="the window rule, or the method of the format's published extractor"
-    )
+    topology: Topology | None = None
+    """left out: as the logs, their run records or their paths say"""
+    format: Label | None = None
+    """as in docs/log-formats.md; left out: found from the content"""
+    method: Literal["window", "published"] = "window"
+    """the window rule, or the method of the format's published extractor"""
     window: Window | None = Field(None, description="instead of the suite's")
 
     @property
@@ -277,8 +258,9 @@ SourceOrPath = Annotated[
 ]
 
 
-def _listed(sources: Any) -> Any:  # noqa: ANN401 - raw YAML
-    return [sources] if isinstance(sources, str | Mapping) else sources
+def listed(items: Any) -> Any:  # noqa: ANN401 - raw YAML
+    """A list of items, for a single one too."""
+    return [items] if isinstance(items, str | Mapping) else items
 
 
 class Suite(Measured, json_schema_extra=with_examples):
@@ -286,58 +268,36 @@ class Suite(Measured, json_schema_extra=with_examples):
 
     name: Name = Field(description="folder name under results/suites/, and the figures' name")
     workload: Workload = Field(description="what is trained")
-    precision: Precision = Field(
-        description="fp32, tf32, fp16, bf16, fp8; or amp, as published: fp16 on GPUs, bf16 on CPUs"
-    )
+    precision: Precision
+    """fp32, tf32, fp16, bf16, fp8; or amp, as published: fp16 on GPUs, bf16 on CPUs"""
     sources: Annotated[
         tuple[SourceOrPath, ...],
-        BeforeValidator(_listed, json_schema_input_type=str | LogSource | list[str | LogSource]),
+        BeforeValidator(listed, json_schema_input_type=str | LogSource | list[str | LogSource]),
         AfterValidator(distinct),
     ] = Field((), alias="from", description="logs to measure instead of runs, or beside them")
-    batch_size: BatchSize | None = Field(
-        None,
-        description="samples per device and iteration; `largest`: as many as train, see "
-        "docs/measuring.md; left out: each of `systems` has its own",
-    )
-    batch_multiple: Number = Field(
-        8, ge=1, le=MOST_SAMPLES, description="what the `largest` batch size is a multiple of"
-    )
-    accumulation: Accumulation = Field(
-        1,
-        description="batches of `batch_size` per device whose gradients are added up before each "
-        "update of the weights: all of them are one iteration",
-    )
-    entries: tuple[EntryOrName, ...] = Field(
-        (),
-        alias="systems",
-        description="what to run: a system's name is enough; only suites with `from` may run none",
-    )
-    input: Input = Field(
-        "records",
-        description="where the samples come from: converted records; folder, the images as they "
-        "lie, which few systems read; or synthetic, made once and not read at all",
-    )
-    device: Device | None = Field(
-        None, description="what its runs train on; left out: as the report says"
-    )
-    data: Name | None = Field(
-        None, description="one of the data sets; left out: the first of the workload's kind"
-    )
-    shape: dict[str, Number] = Field(
-        {},
-        validate_default=True,
-        description="of samples and model, with the keys in workflow/workloads/; "
-        "left out: the usual shape",
-    )
-    unit: str | None = Field(
-        None,
-        validate_default=True,
-        description="what to count: one of the workload's units; left out: its usual one",
-    )
-    baseline: Topology | None = Field(
-        None,
-        description="topology that speedup is relative to; left out: the smallest of each series",
-    )
+    batch_size: BatchSize | None = None
+    """samples per device and iteration; `largest`: as many as train, see docs/measuring.md; left
+    out: each of `systems` has its own"""
+    batch_multiple: Number = Field(8, ge=1, le=MOST_SAMPLES)
+    """what the `largest` batch size is a multiple of"""
+    accumulation: Accumulation = 1
+    """batches of `batch_size` per device whose gradients are added up before each update of the
+    weights: all of them are one iteration"""
+    entries: tuple[EntryOrName, ...] = Field((), alias="systems")
+    """what to run: a system's name is enough; only suites with `from` may run none"""
+    input: Input = "records"
+    """where the samples come from: converted records; folder, the images as they lie, which few
+    systems read; or synthetic, made once and not read at all"""
+    device: Device | None = None
+    """what its runs train on; left out: as the report says"""
+    data: Name | None = None
+    """one of the data sets; left out: the first of the workload's kind"""
+    shape: dict[str, Number] = Field({}, validate_default=True)
+    """of samples and model, with the keys in workflow/workloads/; left out: the usual shape"""
+    unit: str | None = Field(None, validate_default=True)
+    """what to count: one of the workload's units; left out: its usual one"""
+    baseline: Topology | None = None
+    """topology that speedup is relative to; left out: the smallest of each series"""
 
     @property
     def topologies_of_runs(self) -> tuple[str, ...]:
@@ -365,8 +325,7 @@ class Suite(Measured, json_schema_extra=with_examples):
         if workload is None:
             return unit
         if unit is not None and unit not in workload.units:
-            allowed = f"{', '.join(workload.units)}{did_you_mean(unit, workload.units)}"
-            raise ValueError(f"allowed: {allowed}")
+            raise ValueError(allowed(unit, workload.units))
         return unit or workload.usual_unit
 
     @field_validator("entries")
@@ -393,13 +352,9 @@ class Suite(Measured, json_schema_extra=with_examples):
         return distinct(entries)
 
     @model_validator(mode="after")
-    def _window_fits(self) -> Self:
+    def _window_and_baseline_fit(self) -> Self:
         if self.entries:  # logs of others are as long as they are, and print when they print
             self.window.check(self.iterations, self.print_every)
-        return self
-
-    @model_validator(mode="after")
-    def _baseline_is_run(self) -> Self:
         # The topologies of logs are known only when they are measured.
         if self.baseline and not self.sources and self.baseline not in self.topologies:
             raise ValueError(

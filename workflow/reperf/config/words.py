@@ -8,7 +8,8 @@ from typing import Annotated, Any, Literal, TypeVar
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from reperf.suggestions import did_you_mean
-from reperf.systems import load_systems, load_workloads
+from reperf.systems import load_systems
+from reperf.systems.workloads import load_workloads
 from reperf.values import LONGEST_NAME, TOPOLOGY, one_line
 from reperf.yaml_files import read_yaml_file
 
@@ -17,18 +18,13 @@ Named = TypeVar("Named", bound=Any)
 
 LONGEST_TEXT = 1000
 """A run's whole launch goes into one argument of a command, which may have 128 kB."""
-MOST_RUNS = 100_000
-"""Ten thousand are planned in ten seconds."""
-MOST_NODES, MOST_DEVICES = 99_999, 9_999
-"""The most that a topology can name."""
+MOST_RUNS = 100_000  # ten thousand are planned in ten seconds
+MOST_NODES, MOST_DEVICES = 99_999, 9_999  # the most that a topology can name
 MOST_ITERATIONS = 10_000_000
 MOST_ACCUMULATED = 10_000
-MOST_SAMPLES = 10_000_000
-"""Per device and iteration."""
-MOST_BYTES = 10**15
-"""More than any machine has."""
-LARGEST: Literal["largest"] = "largest"
-"""The batch size that asks for the largest one that trains."""
+MOST_SAMPLES = 10_000_000  # per device and iteration
+MOST_BYTES = 10**15  # more than any machine has
+LARGEST: Literal["largest"] = "largest"  # the batch size that asks for the largest one that trains
 MONTH_IN_SECONDS = 30 * 24 * 3600
 
 

@@ -18,30 +18,21 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-BYTES = 257
-"""Ids of the vocabulary of bytes, the last of which ends a document."""
+BYTES = 257  # ids of the vocabulary of bytes, the last of which ends a document
 FILES = ("vocab.json", "merges.txt")
 LAYOUT = f"a folder that holds {' and '.join(FILES)}, as GPT-2 has them"
 MOST_OF_UINT16 = 1 << 16
-ALPHABET = 256
-"""Tokens of one byte that a vocabulary needs: without one of them text would be lost."""
+ALPHABET = 256  # tokens of one byte that a vocabulary needs: without one of them text would be lost
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Turns documents into ids.
+    """Turns documents into ids."""
 
-    Attributes:
-        size: ids are below it.
-        end: the id that ends a document.
-        digest: SHA-256 of the files that gave it; None for bytes.
-        encoder: a tokenizers.Tokenizer; None for bytes.
-    """
-
-    size: int = BYTES
-    end: int = BYTES - 1
-    digest: str | None = None
-    encoder: Any = None
+    size: int = BYTES  # ids are below it
+    end: int = BYTES - 1  # the id that ends a document
+    digest: str | None = None  # SHA-256 of the files that gave it; None for bytes
+    encoder: Any = None  # a tokenizers.Tokenizer; None for bytes
 
     @property
     def type(self) -> str:
@@ -59,10 +50,7 @@ class Vocabulary:
         }
 
     def arrays(self, documents: Sequence[tuple[str, bool]]) -> "list[npt.NDArray[np.integer]]":
-        """The ids of each document, [its tokens], of the type `type`.
-
-        After some documents, as their flags say, follows the id that ends a document.
-        """
+        """The ids of each document, [its tokens]; where its flag says so, the end's id follows."""
         import numpy as np  # noqa: PLC0415
 
         number_type = np.dtype(self.type).newbyteorder("<")
@@ -77,11 +65,7 @@ class Vocabulary:
 
 
 def read_vocabulary(folder: Path | None) -> Vocabulary:
-    """The vocabulary of bytes, or the vocabulary in a folder.
-
-    Raises:
-        ReperfError: the folder holds none, or one that cannot encode all text.
-    """
+    """The vocabulary of bytes, or that in a folder, which must be able to encode all text."""
     if folder is None:
         return Vocabulary()
     import tokenizers  # noqa: PLC0415

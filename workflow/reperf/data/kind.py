@@ -12,8 +12,7 @@ from reperf.errors import ReperfError
 from reperf.validation import Model
 from reperf.values import LARGEST_SEED, MOST_PARTS, MOST_PROCESSES, Name, Number
 
-RESERVED = ("measured", "published")
-"""Folders under data/ that come with reperf."""
+RESERVED = ("measured", "published")  # folders under data/ that come with reperf
 MANIFEST = "manifest.json"
 
 
@@ -26,9 +25,8 @@ def _not_reserved(name: str) -> str:
 class Kind(Model):
     """A data set of one kind: the keys that all kinds have, in the order of the page.
 
-    A kind's class adds its own keys. The key with the kind's name says where the user's input lies;
-    without it, the embedded set is made. No two kinds have a key in common, so that a data set of
-    the configuration, `reperf.config.Data`, can have the keys of all.
+    A kind's class adds its own keys, which no other has: the configuration's `Data` has the keys of
+    all. The key with the kind's name says where the user's input lies; without it, one is made.
     """
 
     formats: ClassVar[tuple[str, ...]]  # the record formats that can hold it
@@ -41,26 +39,18 @@ class Kind(Model):
     real: ClassVar[str]  # the user's input, in words
     holds_folders: ClassVar[bool] = False  # whether systems may read the input unconverted
 
-    name: Annotated[Name, AfterValidator(_not_reserved)] = Field(
-        "embedded",
-        description="folder name under data/, other than measured and published, reperf's own",
-    )
+    name: Annotated[Name, AfterValidator(_not_reserved)] = "embedded"
+    """folder name under data/, other than measured and published, reperf's own"""
     kind: Literal[KIND_NAMES] = Field(  # type: ignore[valid-type]  # their packages say it
         "images", description="what it holds"
     )
-    embedded_on_gpus: bool = Field(
-        False, description="whether GPUs, too, may train on the embedded set, which is small"
-    )
-    parts: Number = Field(
-        8,
-        ge=1,
-        le=MOST_PARTS,
-        description="record files; a multiple of the number of devices of every topology",
-    )
+    embedded_on_gpus: bool = False
+    """whether GPUs, too, may train on the embedded set, which is small"""
+    parts: Number = Field(8, ge=1, le=MOST_PARTS)
+    """record files; a multiple of the number of devices of every topology"""
     workers: Number = Field(2, ge=1, le=MOST_PROCESSES, description="processes that convert")
-    seed: Number = Field(
-        1, ge=0, le=LARGEST_SEED, description="seed of the order, and of a text's pairs and masks"
-    )
+    seed: Number = Field(1, ge=0, le=LARGEST_SEED)
+    """seed of the order, and of a text's pairs and masks"""
 
     @classmethod
     def own_keys(cls) -> list[str]:
@@ -127,14 +117,12 @@ class Kind(Model):
         return {"settings": {key: values[key] for key in (*self.own_keys(), "parts", "seed")}}
 
     def embed(self) -> None:
-        """Make the embedded set, in place of an earlier set."""
         import_module(self.converter()).make(self.source)
 
     def convert(self, folder: Path, format_name: str, workers: int) -> "Manifest":
         """Convert a set to record parts in a folder; manifest.json is written last.
 
-        The bytes depend on the input and the settings, not on the number of workers. What an
-        earlier conversion left in the folder is removed.
+        The bytes depend on the input and the settings, not on the number of workers.
         """
         self.check()
         converter = import_module(self.converter())
@@ -164,9 +152,7 @@ class Kind(Model):
 class Part(Model, extra="allow"):
     """One record file, and how many samples it holds, by the name that its kind has for them.
 
-    Its checksum is CRC-32C, which every processor computes as fast as it reads. With SHA-256, a
-    conversion of images takes half as long again, and longer on processors without instructions
-    for it.
+    Its checksum is CRC-32C: with SHA-256, a conversion of images takes half as long again.
     """
 
     __pydantic_extra__: dict[str, int]
@@ -189,9 +175,5 @@ class Manifest(Model, extra="allow"):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Read a manifest.
-
-        Raises:
-            pydantic.ValidationError: the file is not a manifest.
-        """
+        """Read a manifest; a pydantic.ValidationError says that it is none."""
         return cls.model_validate_json(Path(path).read_bytes())

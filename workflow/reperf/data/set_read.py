@@ -12,22 +12,15 @@ from reperf.data.kind import MANIFEST, Part
 
 CONTENTS = 1 << 26
 """Bytes up to which a folder's files are read for its digest; of more, names and sizes count."""
-IMAGES = (".jpeg", ".jpg")
-"""How the names of files end that the readers of folders take."""
+IMAGES = (".jpeg", ".jpg")  # how the names of files end that the readers of folders take
 
 
 def read_of_set(folder: str | None, form: str) -> tuple[str | None, dict[str, Any] | None]:
-    """The digest of what a run reads, and what it holds.
+    """The digest of what a run reads, its `data` as `input` says, and a record's SetRead of it.
 
-    Args:
-        folder: a run's `data`; None: nothing is read.
-        form: its `input`.
-
-    Returns:
-        The SHA-256 of the manifest of a converted set. Of a folder of images: of their names and
-        sizes, and of their contents where all have at most CONTENTS bytes. Then what SetRead of a
-        run's record says; None, as the digest, where there is no such set, or one that counts
-        nothing.
+    The digest is the SHA-256 of the manifest of a converted set. Of a folder of images: of their
+    names and sizes, and of their contents where all have at most CONTENTS bytes. None where there
+    is no such set; the second is None, too, where it counts nothing.
     """
     if folder is None:
         return None, None

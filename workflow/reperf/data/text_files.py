@@ -1,7 +1,6 @@
 """The text of a file, or of all files of a folder: found without holding it, and read in pieces."""
 
 import codecs
-import os
 import re
 import stat
 from bisect import bisect_right
@@ -13,15 +12,12 @@ from reperf.errors import ReperfError
 from reperf.files import reading
 
 UTF8 = "text in UTF-8"
-END = "<|endoftext|>"
-"""What ends a document: in files a line of its own, in a vocabulary a token."""
-PIECE = 1 << 20
-"""Bytes of text that are converted at a time."""
+END = "<|endoftext|>"  # what ends a document: in files a line of its own, in a vocabulary a token
+PIECE = 1 << 20  # bytes of text that are converted at a time
 LONGEST_LINE = 1 << 26
 _BLOCK = 1 << 22
 _HEAD = 1 << 16
-_MARK = codecs.BOM_UTF8
-"""Stands at the beginning of files that some editors write, and is not text."""
+_MARK = codecs.BOM_UTF8  # stands at the beginning of files that some editors write, and is not text
 _GZIP = b"\x1f\x8b"
 _END = re.compile(rf"^{re.escape(END)}\s*?(?:\n|\Z)", re.MULTILINE)
 
@@ -30,15 +26,11 @@ class TextFiles:
     """A file, or all files of a folder in the order of their paths, read as one text.
 
     Args:
-        text: the file or folder.
-        layout: what it may hold, in words.
+        layout: what it may hold, in words, for refusals.
 
     Attributes:
         paths: the files.
         starts: where each file begins in the whole text, and where the last one ends, in bytes.
-
-    Raises:
-        ReperfError: the text cannot be read, is empty, or does not begin with text.
     """
 
     def __init__(self, text: Path, layout: str) -> None:
@@ -68,11 +60,7 @@ class TextFiles:
 
 
 class Pieces(TextFiles):
-    """A text, cut into pieces of whole lines, near equal in bytes, equally many for each part.
-
-    Attributes:
-        count: of all pieces.
-    """
+    """A text, cut into pieces of whole lines, near equal in bytes, equally many for each part."""
 
     def __init__(self, text: Path, parts: int, layout: str) -> None:
         super().__init__(text, layout)
@@ -157,19 +145,17 @@ def _not_utf8(path: Path, offset: int, error: UnicodeDecodeError, layout: str) -
 
 def _files_of(text: Path, layout: str) -> list[Path]:
     """The files of a text, in the order of their paths, without hidden ones."""
-    files = [] if text.is_dir() else [text]
-
-    def refuse(error: OSError) -> None:
-        raise ReperfError(f"{error.filename}: cannot be read: {error.strerror}")
-
-    for folder, folders, names in os.walk(text, onerror=refuse) if not files else ():
-        folders[:] = [name for name in folders if not name.startswith(".")]
-        links = [name for name in folders if Path(folder, name).is_symlink()]
-        files += [Path(folder, name) for name in names + links if not name.startswith(".")]
+    if not text.is_dir():
+        files = [text]
+    else:
+        with reading(text):
+            below = ((path, path.relative_to(text).parts) for path in text.rglob("*"))
+            files = [path for path, parts in below if not any(part[0] == "." for part in parts)]
+        files = sorted(path for path in files if path.is_symlink() or not path.is_dir())
     if not files:
         raise ReperfError(f"{text}: holds no files; allowed: {layout}")
     for path in files:
         with reading(path):
             if not stat.S_ISREG(path.stat().st_mode):
                 raise ReperfError(f"{path}: is not a file; allowed: {layout}")
-    return sorted(files)
+    return files

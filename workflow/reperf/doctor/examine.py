@@ -18,9 +18,8 @@ from pydantic import TypeAdapter, ValidationError
 from reperf.builds import build_of, why_build
 from reperf.config import Report, Run
 from reperf.doctor.findings import Survey, find
-from reperf.doctor.health import findings_of_others
+from reperf.doctor.health import findings_of_others, findings_of_runs
 from reperf.doctor.probe import Request
-from reperf.doctor.rank_times import findings_of_runs
 from reperf.doctor.targets import WAIT_SECONDS, Nodes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
 from reperf.plans.costs import needed_bytes
@@ -30,8 +29,7 @@ from reperf.text import count
 ANSWER_SECONDS = WAIT_SECONDS + 240
 """How long nodes may take to answer, their wait for a job included."""
 _AT_ONCE = 32
-_SECONDS_BETWEEN = 20
-"""For what happens beside a trial: launchers that end, and Python's start."""
+_SECONDS_BETWEEN = 20  # for what happens beside a trial: launchers that end, and Python's start
 _TRIALS = TypeAdapter(tuple[Trial, ...])
 
 
@@ -125,10 +123,7 @@ def _ask(start: Sequence[str], request: Request) -> NodeReport:
 
 
 def _try_all(
-    nodes: Nodes,
-    report: Report,
-    node_reports: Iterable[NodeReport],
-    tell: Callable[[str], None],
+    nodes: Nodes, report: Report, node_reports: Iterable[NodeReport], tell: Callable[[str], None]
 ) -> tuple[Trial, ...]:
     """Try each system on each node where its build is well, then on all of those together."""
     probes = {answer.node: answer.probe for answer in node_reports if answer.probe}

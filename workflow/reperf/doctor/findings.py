@@ -1,7 +1,7 @@
 """The checks of nodes, from what they reported to findings; no check asks a machine anything."""
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -10,7 +10,6 @@ from typing import TypeVar
 from reperf.builds import build_of
 from reperf.config import Report
 from reperf.doctor.hardware import ADVICE
-from reperf.doctor.trial_checks import check_trials
 from reperf.number_format import gibibytes
 from reperf.records.diagnosis import Finding, NodeReport, Probe, Trial, Verdict
 from reperf.systems import Device, load_systems
@@ -25,21 +24,14 @@ CLOCKS_APART_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Survey:
-    """All that the checks know.
+    """All that the checks know."""
 
-    Attributes:
-        report: what is to run.
-        node_reports: of every node of the place where it runs.
-        trials: of each system, on each node and on all together.
-        built: build -> SHA-256 of what it was made from; None: not made, or of another recipe.
-        needed_bytes: what the report has yet to write into the work folder.
-    """
-
-    report: Report
-    node_reports: tuple[NodeReport, ...]
-    trials: tuple[Trial, ...]
+    report: Report  # what is to run
+    node_reports: tuple[NodeReport, ...]  # of every node of the place where it runs
+    trials: tuple[Trial, ...]  # of each system, on each node and on all together
     built: dict[str, str | None]
-    needed_bytes: int
+    """Build -> SHA-256 of what it was made from; None: not made, or of another recipe."""
+    needed_bytes: int  # what the report has yet to write into the work folder
 
     @property
     def probes(self) -> dict[str, Probe]:
@@ -79,7 +71,7 @@ def _judges(survey: Survey) -> dict[str, Judge]:
         "clock": _judge_clock,
         **{f"build {build}": _judge_of_build(survey, build) for build in survey.built},
         **{check: _judge_of_equal(survey, value) for check, value in EQUAL.items()},
-        **{check: partial(_judge_reading, check) for check in ADVICE},
+        **{check: partial(lambda c, _, probe: probe.readings.get(c), check) for check in ADVICE},
         "CPUs for a run": partial(_judge_cpus, devices * survey.report.threads_per_device),
         "disk": partial(_judge_disk, survey.needed_bytes),
         "GPUs": partial(_judge_gpus, survey.report.on("cuda")),
@@ -201,12 +193,10 @@ EQUAL: dict[str, Callable[[Probe], str | None]] = {
         )
         or None
     ),
-}
-"""What must be the same on all nodes."""
+}  # what must be the same on all nodes
 
 
 def _judge_of_equal(survey: Survey, value: Callable[[Probe], str | None]) -> Judge:
-    """Expect one value on all nodes."""
     usual = _most_common(survey, value)
 
     def judge(_: NodeReport, probe: Probe) -> Verdict | None:
@@ -223,10 +213,6 @@ def _most_common(survey: Survey, value: Callable[[Probe], Value]) -> Value | Non
     """The value of most nodes, without the nodes that have none; in a tie, the first node's."""
     values = [value(probe) for probe in survey.probes.values()]
     return max((value for value in values if value is not None), key=values.count, default=None)
-
-
-def _judge_reading(check: str, _: NodeReport, probe: Probe) -> Verdict | None:
-    return probe.readings.get(check)
 
 
 def _judge_cpus(needed: int, _: NodeReport, probe: Probe) -> Verdict:
@@ -264,3 +250,100 @@ def _judge_kinds(usual: tuple[str, ...] | None, _: NodeReport, probe: Probe) -> 
 def _kinds(probe: Probe) -> tuple[str, ...]:
     kinds = {f"{gpu.name}, {gibibytes(gpu.memory_bytes)}" for gpu in probe.host.gpus}
     return tuple(sorted(kinds))
+
+
+Kind = TypeVar("Kind")
+
+LEAST_SHARE = 0.5
+"""The share that an all-reduce should reach of the fastest node's, and of the ports' rate."""
+SLOW_ADVICE = (
+    "is another process there, or a link down? NCCL_DEBUG=INFO shows whether NCCL uses all ports"
+)
+
+
+def check_trials(trials: Sequence[Trial], port_rates: Mapping[str, float]) -> Iterator[Finding]:
+    """Each system's devices compute what numpy does, and add up with each other.
+
+    `port_rates` are gigabits per second of each node's ports.
+    """
+    for name, of_system in _grouped(trials, lambda trial: trial.name).items():
+        for trial in of_system:
+            if trial.trouble:
+                check = "devices" if len(trial.nodes) == 1 else "all-reduce"
+                advice = f"what the ranks printed is in {trial.log}" if trial.log else ""
+                verdict = Verdict("error", trial.trouble, advice)
+                yield verdict.on(f"{check} of {name}", *trial.nodes)
+        sound = [trial for trial in of_system if not trial.trouble]
+        alone = [trial for trial in sound if len(trial.nodes) == 1]
+        for devices, alike in _grouped(alone, _devices_of).items():
+            error = max(trial.convolution_error or 0.0 for trial in alike)
+            what = f"{devices}; a convolution is within {error:.0e} of numpy's{_rates(alike)}"
+            yield Verdict("ok", what).on(f"devices of {name}", *_nodes_of(alike))
+        together = [trial for trial in sound if len(trial.nodes) > 1]
+        for tried in alone, together:
+            yield from _all_reduces(f"all-reduce of {name}", port_rates, tried)
+
+
+def _devices_of(trial: Trial) -> str:
+    """What a trial's devices are: "8 x NVIDIA H200"."""
+    kinds = dict.fromkeys(trial.devices)
+    return ", ".join(f"{trial.devices.count(kind)} x {kind}" for kind in kinds)
+
+
+def _rates(alike: list[Trial]) -> str:
+    """How fast a device multiplies matrices in each data type."""
+    rates: dict[str, list[float]] = defaultdict(list)
+    for trial in alike:
+        for dtype, rate in trial.matrix_rates.items():
+            rates[dtype].append(rate / 1e12)
+    shown = [
+        f"{_span(values, '{:.3g}'.format)} TFLOP/s in {dtype}" for dtype, values in rates.items()
+    ]
+    return f"; it multiplies matrices at {', '.join(shown)}" if shown else ""
+
+
+def _all_reduces(
+    check: str, port_rates: Mapping[str, float], trials: Iterable[Trial]
+) -> Iterator[Finding]:
+    """Compare a node with the fastest node, and GPUs of several nodes with their ports."""
+    by_ranks = _grouped(trials, lambda trial: (trial.world_size, trial.library))
+    for (ranks, library), alike in by_ranks.items():
+        if ranks == 1:  # nothing to add up
+            continue
+        if len(alike[0].nodes) == 1:
+            possible, whose = max(trial.bandwidth for trial in alike), "the fastest node reaches"
+        else:
+            least = min(port_rates[node] for node in alike[0].nodes)
+            possible, whose = least * 1e9 / 8 * library.startswith("NCCL"), "the ports carry"
+        slow = [trial for trial in alike if trial.bandwidth < LEAST_SHARE * possible]
+        for trial in slow:
+            what = f"{_speeds([trial])}; {whose} {possible / 1e9:.3g} GB/s"
+            yield Verdict("warning", what, SLOW_ADVICE).on(check, *trial.nodes)
+        if fast := [trial for trial in alike if trial not in slow]:
+            yield Verdict("ok", _speeds(fast)).on(check, *_nodes_of(fast))
+
+
+def _speeds(alike: list[Trial]) -> str:
+    """The bandwidths of trials with the same ranks and library, for each size."""
+    ranks = alike[0].world_size
+    sizes = []
+    for transfers in zip(*(trial.transfers for trial in alike), strict=True):
+        speeds = [transfer.bus_bandwidth(ranks) / 1e9 for transfer in transfers]
+        sizes.append(f"{transfers[0].bytes / 1e6:.3g} MB at {_span(speeds, '{:.3g}'.format)} GB/s")
+    return f"{count(ranks, 'rank')} by {alike[0].library}: {', '.join(sizes)}"
+
+
+def _span(values: Collection[float], show: Callable[[float], str]) -> str:
+    """The least and the greatest value, "74.7 to 112"; a single value if both look alike."""
+    return " to ".join(dict.fromkeys(map(show, (min(values), max(values)))))
+
+
+def _grouped(trials: Iterable[Trial], kind: Callable[[Trial], Kind]) -> dict[Kind, list[Trial]]:
+    groups = defaultdict(list)
+    for trial in trials:
+        groups[kind(trial)].append(trial)
+    return groups
+
+
+def _nodes_of(trials: Iterable[Trial]) -> tuple[str, ...]:
+    return tuple(node for trial in trials for node in trial.nodes)

@@ -20,8 +20,7 @@ from reperf.number_format import gibibytes
 from reperf.records.diagnosis import Verdict
 from reperf.text import listed
 
-Reading = tuple[str, bool]
-"""A setting or a state in words, and whether it is as it should be."""
+Reading = tuple[str, bool]  # a setting or a state in words, and whether it is as it should be
 ADVICE = {
     "CPU governor": "cpupower frequency-set --governor performance",
     "CPU clock": "raise scaling_max_freq",
@@ -34,16 +33,12 @@ ADVICE = {
     "GPU power limit": "raise it with nvidia-smi --power-limit",
     "GPU processes": "end these processes first",
     "GPU MIG": "a run needs whole GPUs",
-}
-"""Check of a node or of its GPUs -> what to do about a reading that is not as it should be."""
-SPOILING = ("GPU MIG",)
-"""The checks whose bad readings are errors, not warnings."""
+}  # check of a node or of its GPUs -> what to do about a reading that is not as it should be
+SPOILING = ("GPU MIG",)  # the checks whose bad readings are errors, not warnings
 SAMPLE_SECONDS = 0.5
-BUSY_PERCENT = 20
-"""Of one CPU: a process that uses this much counts as busy."""
+BUSY_PERCENT = 20  # of one CPU: a process that uses this much counts as busy
 SHOWN_PROCESSES = 3
-LEAST_SHARED_MEMORY = 2**30
-"""Bytes of /dev/shm; containers have 64 MiB by default."""
+LEAST_SHARED_MEMORY = 2**30  # bytes of /dev/shm; containers have 64 MiB by default
 
 _SETTINGS = {
     "transparent huge pages": "sys/kernel/mm/transparent_hugepage/enabled",

@@ -15,8 +15,7 @@ from pathlib import Path
 
 from pydantic import Field
 
-from reperf.builds import SiteBuild, build_of, why_build
-from reperf.builds.build import Built, why_not_as_found
+from reperf.builds import Built, SiteBuild, build_of, why_build, why_not_as_found
 from reperf.builds.engines import start_in
 from reperf.builds.fitness import why_unfit
 from reperf.builds.inside import BuildPython
@@ -29,8 +28,7 @@ from reperf.records.diagnosis import EnvironmentState, Probe
 from reperf.systems import TRAINERS, load_systems
 from reperf.validation import Model
 
-START_SECONDS = 120
-"""How long a trainer may take to list its flags."""
+START_SECONDS = 120  # how long a trainer may take to list its flags
 
 
 class Request(Model):
@@ -41,9 +39,8 @@ class Request(Model):
     meeting: Path = Field(description="folder in the work folder where the nodes leave notes")
     secret: str = Field(description="what the caller's note in that folder says")
     runs: tuple[Run, ...] = Field(description="one for each build to try; all are made")
-    folders: dict[str, Path] = Field(
-        {}, description="a build of an existing environment -> where its record is"
-    )
+    folders: dict[str, Path] = Field({})
+    """a build of an existing environment -> where its record is"""
 
 
 def main() -> None:

@@ -26,8 +26,7 @@ from reperf.training.start import start_of
 
 MEGABYTES = (1, 16, 64)
 """What is added up: 64 MB are more than ResNet-50's gradients in half precision."""
-TIME_LIMIT = 120
-"""Seconds for one system, the framework's start included."""
+TIME_LIMIT = 120  # seconds for one system, the framework's start included
 _PROGRAM = TRAINERS / "trial.py"
 _MARK = ":::TRIAL "
 
@@ -75,22 +74,18 @@ def _try(name: str, run: Run, place: Place) -> Trial:
         return Trial(**trial, trouble=str(error))
     except OSError as error:  # the launcher is not there
         return Trial(**trial, trouble=f"{error.filename}: {error.strerror}")
+    first, *others = (rank["matrix_rates"] for rank in ranks)
+    common = [dtype for dtype in first if all(dtype in other for other in others)]
     return Trial(
         **trial,
         world_size=run.world_size,
         devices=[rank["device"] for rank in ranks],
         convolution_error=max(rank["convolution_error"] for rank in ranks),
         threads=run.threads,
-        matrix_rates=_means([rank["matrix_rates"] for rank in ranks]),
+        matrix_rates={t: fmean(rank["matrix_rates"][t] for rank in ranks) for t in common},
         library=ranks[0]["library"],
         transfers=ranks[0]["transfers"],
     )
-
-
-def _means(rates: list[dict[str, float]]) -> dict[str, float]:
-    """The mean over the ranks, of the data types that all of them multiply in."""
-    common = set.intersection(*map(set, rates))
-    return {dtype: fmean(rank[dtype] for rank in rates) for dtype in rates[0] if dtype in common}
 
 
 def _ranks(run: Run, place: Place, log: Path) -> list[dict[str, Any]]:

@@ -5,7 +5,8 @@ import re
 import pandas as pd
 
 from reperf.number_format import sharing
-from reperf.systems import load_systems, load_workloads, read_shape
+from reperf.systems import load_systems
+from reperf.systems.workloads import load_workloads, read_shape
 
 MOST_HOSTS = 4  # how many hosts a figure names
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from reperf.logs.checks import Refused
 from reperf.logs.facts import Facts
 from reperf.logs.format import SEEN, SKIPPED, WAITED, Record
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 
 ANY = "samples"  # what a log counts if it does not say samples of what
 

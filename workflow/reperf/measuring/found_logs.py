@@ -37,7 +37,7 @@ from reperf.measuring.measure import Fingerprint, Measurement, Method, Sources, 
 from reperf.measuring.variants import NO_VARIANT, facts_of_system
 from reperf.member_names import CELLS, CONFIG, MANIFEST, README
 from reperf.records.run_record import LARGEST_RECORD, RunRecord
-from reperf.systems import load_workloads
+from reperf.systems.workloads import load_workloads
 from reperf.text import natural_sort_key
 
 WORTH_PROCESSES = 1 << 26  # bytes below which a second process takes longer to start than it saves

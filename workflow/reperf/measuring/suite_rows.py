@@ -9,7 +9,7 @@ from statistics import median
 from typing import Any
 
 from reperf.config import LogSource, Report, Run, Suite, topology_shape
-from reperf.config.memory import estimated_memory
+from reperf.config.run import estimated_memory
 from reperf.config.suite import shown_variant
 from reperf.config.words import LARGEST
 from reperf.errors import ReperfError
@@ -34,8 +34,8 @@ from reperf.member_names import fault_of_name, shown
 from reperf.records.cell_key import key_of
 from reperf.records.run_record import Power, RunRecord
 from reperf.records.shell import of_repeats
-from reperf.systems import load_workloads, written_shape
-from reperf.systems.data_sheets import data_sheet_rate
+from reperf.systems.gpu_rules import data_sheet_rate
+from reperf.systems.workloads import load_workloads, written_shape
 from reperf.text import natural_sort_key, printable
 from reperf.values import FILLED_IN, NOT_FILLED_IN
 

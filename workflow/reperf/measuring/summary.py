@@ -24,7 +24,7 @@ from reperf.measuring.statistics import (
     spread,
 )
 from reperf.measuring.suite_rows import measure_suite
-from reperf.systems import load_workloads, read_shape
+from reperf.systems.workloads import load_workloads, read_shape
 from reperf.tables import CELL, MEASUREMENTS, SETTING, SUMMARY, read_measurements, table_of
 
 _BATCH = "batch_size_per_device"

@@ -24,14 +24,11 @@ from reperf.machine import (
 from reperf.plans.plan_files import SetPlan
 from reperf.text import printable
 
-NEWEST = "9.27"
-"""The newest Snakemake that reperf is tested with."""
+NEWEST = "9.27"  # the newest Snakemake that reperf is tested with
 
 
 def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa: ANN401 - Snakemake's
-    """The report that a call of Snakemake is about, with its device decided.
-
-    Says which parts of it are left out here; a ReperfError says why it cannot be run from here.
+    """The report that a call of Snakemake is about, with its device decided, or a ReperfError.
 
     Args:
         config: the configuration that Snakemake has read.
@@ -64,12 +61,7 @@ def checked_report(config: Mapping[str, Any], workflow: Any) -> Report:  # noqa:
 
 
 def check_report(report: Report, configfile: str) -> None:
-    """Refuse a report that cannot be run here, or that lacks what it stands on.
-
-    Args:
-        report: with its device decided.
-        configfile: its file, for messages.
-    """
+    """Refuse a report, its device decided, that cannot be run here or lacks what it stands on."""
     with faults_of(configfile):
         for part in report.of_each_device():
             check_fits(part)
@@ -115,9 +107,7 @@ def check_set(folder: str | None) -> None:
 def check_profile(report: Report, *, has_jobs: bool, configfile: str) -> None:
     """Refuse a report for a cluster on this machine, and one for this machine on a cluster.
 
-    Args:
-        has_jobs: whether Snakemake may run several jobs at once, as --profile slurm has it.
-        configfile: the report's files, for the message.
+    `has_jobs` says whether Snakemake may run several jobs at once, as --profile slurm has it.
     """
     if report.slurm and not has_jobs:
         raise ReperfError(

@@ -2,33 +2,40 @@
 
 import csv
 import json
+import os
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import cached_property
 from math import prod
 from pathlib import Path
 from shutil import disk_usage
+from statistics import median
 from typing import NamedTuple
 
 from reperf.builds import Build, ImageBuild, LockBuild, SiteBuild, build_of, why_build
 from reperf.config import Report, Run, topology_shape
-from reperf.config.memory import estimated_memory
+from reperf.config.run import estimated_memory
+from reperf.config.words import LARGEST
+from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.layout import RUN_FOLDER, RUN_RECORD
+from reperf.machine import visible_gpus
 from reperf.number_format import gibibytes
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import TIME_LIMITS, RunPlan
-from reperf.plans.typical_times import TypicalTimes
+from reperf.records.diagnosis import hosts_seen
+from reperf.records.run_record import RunRecord
+from reperf.systems.gpu_rules import RATES, data_sheet_rate, model_of
+from reperf.systems.workloads import load_workloads
 from reperf.terminal import table_lines
 from reperf.text import count
 
-LOG_BYTES = 2 * 10**6
-"""A run's log and record, including tries and copies; 200 kB is usual."""
+LOG_BYTES = 2 * 10**6  # a run's log and record, including tries and copies; 200 kB is usual
 UNKNOWN_BYTES = {"cpu": 2 * 10**9, "cuda": 12 * 10**9}
 """Assumed for an unpacked build of unknown size, by device: more than any known build has."""
-TRIALS = 10
-"""Runs of a few iterations that a search for the largest batch usually takes."""
-DAY = 24
-"""Hours."""
+TRIALS = 10  # runs of a few iterations that a search for the largest batch usually takes
+DAY = 24  # hours
 
 
 class Cost(NamedTuple):
@@ -37,12 +44,9 @@ class Cost(NamedTuple):
     suite: str
     entry: str
     topology: str
-    typical: float
-    """Hours of a node; of this machine, which has one run at a time."""
-    most: float
-    """Likewise, if it takes all of its time limit."""
-    by: str
-    """What `typical` is from."""
+    typical: float  # hours of a node; of this machine, which has one run at a time
+    most: float  # likewise, if it takes all of its time limit
+    by: str  # what `typical` is from
 
 
 def describe_costs(report: Report) -> Iterator[str]:
@@ -82,8 +86,7 @@ def describe_costs(report: Report) -> Iterator[str]:
 def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
     """An estimate on the safe side: runs, environments and record files that are not there yet.
 
-    Args:
-        built: build -> SHA-256 of what it was made from; None: not made, or of another recipe.
+    `built` is build -> SHA-256 of what it was made from; None: not made, or of another recipe.
     """
     runs = [(run, report.data_of(suite)) for suite in report.suites for run in report.runs(suite)]
     missing = [run for run, _ in runs if not run.record.exists()]
@@ -108,10 +111,7 @@ def needed_bytes(report: Report, built: dict[str, str | None]) -> int:
 
 
 def table_of_costs(costs: Collection[Cost], *, on_nodes: bool) -> Iterator[str]:
-    """A line for each suite: its runs on each topology, and how long they take.
-
-    With several nodes (`on_nodes`), their hours are counted.
-    """
+    """A line for each suite: its runs on each topology, and how long they take."""
     suites: dict[str, list[Cost]] = defaultdict(list)
     for cost in costs:
         suites[cost.suite].append(cost)
@@ -131,7 +131,6 @@ def table_of_costs(costs: Collection[Cost], *, on_nodes: bool) -> Iterator[str]:
 def _costs(
     report: Report, runs: Iterable[RunPlan], searches: Iterable[RunPlan]
 ) -> tuple[list[Cost], list[Cost]]:
-    """What runs take, and what searches take."""
     times = TypicalTimes(report)
 
     def cost(plan: RunPlan, *, tries: int = 1, limits: int = 1) -> Cost:
@@ -157,7 +156,6 @@ def _nodes(report: Report, run: Run) -> float:
 
 
 def _summed(costs: Iterable[Cost]) -> tuple[float, float]:
-    """Typical hours, and the most."""
     hours = [(cost.typical, cost.most) for cost in costs]
     return sum(typical for typical, _ in hours), sum(most for _, most in hours)
 
@@ -227,7 +225,6 @@ def _downloads(runs: Iterable[Run]) -> Iterator[str]:
 
 
 def _described(build: LockBuild | ImageBuild) -> tuple[str, str]:
-    """What is downloaded, and how much that is."""
     if isinstance(build, ImageBuild):
         return f"image {build.container.image}", "size unknown"
     packages = build.lock.read_text(encoding="utf-8").count("==")
@@ -242,10 +239,7 @@ def _unpacked_bytes(build: Build) -> int | None:
 
 
 def sizes_of(lock: Path) -> tuple[int, int] | None:
-    """Bytes of a lock's packages, as downloaded and once unpacked; None if the lock has changed.
-
-    envs/find_sizes.py has asked the index for them.
-    """
+    """Bytes of a lock's packages, as downloaded and unpacked; None: envs/find_sizes.py is due."""
     sizes = lock.with_name("sizes.csv")
     if not sizes.exists():
         return None
@@ -256,7 +250,6 @@ def sizes_of(lock: Path) -> tuple[int, int] | None:
 
 
 def _room(report: Report, runs: Sequence[Run]) -> Iterator[str]:
-    """Estimates of disk and memory."""
     every = {build_of(run): run.device for suite in report.suites for run in report.runs(suite)}
     needed = needed_bytes(report, {build.id: None if why_build(build) else "" for build in every})
     unknown = {
@@ -288,7 +281,6 @@ def _memory(runs: Iterable[Run]) -> Iterator[str]:
 
 
 def _shared(report: Report) -> Iterator[str]:
-    """Where devices share the CPUs of this machine."""
     shared = report.hardware.shared | report.other_hardware.shared
     for topology, cpus in shared.items():
         devices = count(_devices(topology), "device")
@@ -305,3 +297,103 @@ def _unsupported(report: Report) -> Iterator[str]:
     for reason, runs in sorted(why.items(), key=lambda item: -len(item[1])):
         systems = ", ".join(dict.fromkeys(run.system for run in runs))
         yield f"unsupported: {count(len(runs), 'cell')} of {systems}: {reason}"
+
+
+START_SECONDS = {"cpu": 8, "cuda": 40}  # until the first iteration, with imports and compiling
+ITERATION_SECONDS = 0.1  # an iteration whose floating-point operations nobody has counted
+SAMPLES = 256  # a batch that a search has not found yet
+USUAL = "H100"  # what is assumed of GPUs that are not known
+SHARE = 0.15
+"""Of a GPU's rate that training reaches: ResNet-50 in fp16 on an H200, see docs/results.md."""
+CPU_RATE = 30e9  # floating-point operations a second that a thread of a CPU trains with, in fp32
+
+
+class Typical(NamedTuple):
+    """How long a run usually takes."""
+
+    seconds: float  # from its start to its end; never more than its time limit
+    by: str  # what that is from, in words
+
+
+class TypicalTimes:
+    """The usual times of the runs of a report whose device is decided."""
+
+    def __init__(self, report: Report) -> None:
+        self._report = report
+        self._ended: dict[str, list[RunRecord]] = {}
+
+    @cached_property
+    def _gpu(self) -> tuple[str, str]:
+        return _gpu_of(self._report)
+
+    def of(self, run: Run, time_limit: float) -> Typical:
+        """How long a run usually takes, of the seconds that it may take."""
+        typical = self._as_ended_runs(run) or self._assumed(run)
+        return typical._replace(seconds=min(typical.seconds, time_limit))
+
+    def _as_ended_runs(self, run: Run) -> Typical | None:
+        """As ended runs of the cell took, else the entry's, else the suite's; None: none ended."""
+        if run.suite not in self._ended:
+            self._ended[run.suite] = list(_ended_runs(run.suite))
+        like = [
+            record
+            for record in self._ended[run.suite]
+            if (record.run.iterations, record.run.device) == (run.iterations, run.device)
+            and run.batch_size in (LARGEST, record.run.batch_size)
+        ]
+        for alike in (("entry", "topology"), ("entry",), ()):
+            seconds = [
+                record.seconds
+                for record in like
+                if all(getattr(record.run, name) == getattr(run, name) for name in alike)
+            ]
+            if seconds:
+                which = " and ".join(alike) or "suite"
+                return Typical(median(seconds), f"median of ended runs of the same {which}")
+        return None
+
+    def _assumed(self, run: Run) -> Typical:
+        start = START_SECONDS[run.device]
+        flops = load_workloads()[run.workload].flops_at(run.shape)
+        if flops is None:
+            seconds, how = ITERATION_SECONDS, f"{ITERATION_SECONDS:g} s an iteration"
+        else:
+            rate, how = self._rate(run)
+            size = run.batch_size if isinstance(run.batch_size, int) else SAMPLES
+            seconds = size * run.accumulation * flops / rate
+        by = f"assumed: {start} s to start, then {how}"
+        return Typical(start + run.iterations * seconds, by)
+
+    def _rate(self, run: Run) -> tuple[float, str]:
+        """Floating-point operations a second of a device while it trains, and what that is from."""
+        if run.device == "cpu":
+            how = f"the workload's FLOPs at {CPU_RATE / 1e9:g} GFLOP/s a thread"
+            return CPU_RATE * run.threads, how
+        model, why = self._gpu
+        how = f"the workload's FLOPs at {100 * SHARE:g} % of the {model}'s rate{why}"
+        of_precision = data_sheet_rate(model, run.precision) or RATES[model]["16 bits"]
+        return SHARE * of_precision, how
+
+
+def _ended_runs(suite: str) -> Iterable[RunRecord]:
+    """The records in a suite's folder of runs that were trained to their end."""
+    pattern = RUN_FOLDER.format(suite=suite, entry="*", topology="*", repeat="*")
+    for path in sorted(Path().glob(f"{pattern}/{RUN_RECORD}")):
+        with suppress(ReperfError):  # measuring tells what is wrong with it
+            record = RunRecord.read(path)
+            if record.status == "ok":
+                yield record
+
+
+def _gpu_of(report: Report) -> tuple[str, str]:
+    """The model of the GPUs that a report trains on, and why another one is taken."""
+    cluster = report.cluster
+    gpus = (
+        [gpu for host in hosts_seen(cluster.partition) for gpu in host.gpus]
+        if cluster
+        else visible_gpus(os.environ)
+    )
+    for gpu in gpus:
+        if model := model_of(gpu.name):
+            return model, ""
+    return USUAL, ", as the GPUs are not known"

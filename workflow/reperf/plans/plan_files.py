@@ -13,14 +13,14 @@ from typing import Any, Literal, Self
 from pydantic import Field
 
 from reperf.building.code import seen_from_here
-from reperf.builds import Build, build_of
-from reperf.builds.build import Asked, build_for
+from reperf.builds import ASKED, Build, build_of
 from reperf.config import Cell, Cluster, Container, Data, Run, SiteEnvironment, Suite, runs_of
 from reperf.errors import ReperfError
 from reperf.files import sha256 as sha256_of
-from reperf.layout import SUITE_PLAN
+from reperf.layout import ROOT, SUITE_PLAN
 from reperf.records.run_record import LargestBatch
-from reperf.systems import ENVIRONMENTS, ROOT, Device, LockName, load_systems, load_workloads
+from reperf.systems import ENVIRONMENTS, Device, LockName, load_systems
+from reperf.systems.workloads import load_workloads
 from reperf.validation import Model, checked
 
 
@@ -69,7 +69,7 @@ class MadePlan(Plan):
     @classmethod
     def of(cls, run: Run, cluster: Cluster | None) -> Self:
         """The plan of the build in which a run trains."""
-        asked: dict[str, Any] = {name: getattr(run, name) for name in Asked._fields}
+        asked: dict[str, Any] = {name: getattr(run, name) for name in ASKED}
         if run.container:
             asked |= {"device": "cpu", "cluster": cluster}
         return cls(**asked)
@@ -77,7 +77,7 @@ class MadePlan(Plan):
     @property
     def build(self) -> Build:
         """The build that a rule makes."""
-        return build_for(Asked(*(getattr(self, name) for name in Asked._fields)))
+        return build_of(self)
 
 
 class SuitePlan(Plan):
@@ -86,9 +86,8 @@ class SuitePlan(Plan):
     suite: Suite
     cells: tuple[Cell, ...] = Field(description="in the order of the table")
     plans: dict[str, str] = Field(description="a run's folder -> the digest of its plan")
-    batches: dict[str, str] = Field(
-        description="an entry whose batch size is searched for -> the file with what was found"
-    )
+    batches: dict[str, str]
+    """an entry whose batch size is searched for -> the file with what was found"""
 
     @classmethod
     def of(cls, suite: str) -> Self:

@@ -2,12 +2,11 @@
 
 import json
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import NamedTuple
 
 from reperf import layout
 from reperf.builds import RECORD, Build
@@ -21,64 +20,53 @@ from reperf.plans.plan_files import MadePlan, Plan, ReportPlan, SetPlan, SuitePl
 from reperf.plans.run_plan import RunPlan, plan_run, run_of_search
 
 
-class Results(NamedTuple):
-    """The files that people keep, by what they are: Snakemake makes a lost one again."""
-
-    runs: list[str]
-    tables: list[str]
-    figures: list[str]
-    reports: list[str]
-    archives: list[str]
-
-
 class Plans:
-    """The plans of a report.
-
-    Args:
-        report: with its device decided.
-
-    Attributes:
-        runs: a run's folder -> its plan.
-        searches: what a search writes -> its plan, a run's in which the batch size is left open.
-        suites: a suite's name -> its plan.
-        sets: a data set's name -> the data set.
-        builds: a build's folder -> its plan, but for the locks that systems have.
-        configs: a suite's name -> the configuration that asks for the suite alone.
-        turns: a run's folder -> its place in the order in which runs train, from 1.
-        whole: the plan of the report.
-    """
+    """The plans of a report whose device is decided."""
 
     def __init__(self, report: Report) -> None:
         self._report = report
         self._cluster = report.cluster.of_launch() if report.cluster else None
         self._reached = report.cluster.reached() if report.cluster else {}
-        self.runs: dict[str, RunPlan] = {}
-        self.searches: dict[str, RunPlan] = {}
+        self.runs: dict[str, RunPlan] = {}  # by their folders
+        self.searches: dict[str, RunPlan] = {}  # by what they write; they leave the batch size open
         self.sets = {data.name: data for data in report.data}
         self.set_digests = {name: _digest_of(data) for name, data in self.sets.items()}
         self.suites = {suite.name: self._suite(suite) for suite in report.suites}
-        self.builds = {
+        self.builds = {  # by their folders, without the locks that systems have
             Path(plan.build.folder): MadePlan.of(plan.run, report.cluster)
             for plan in self.runs.values()
             if plan.run.container or plan.run.environment or plan.run.lock_file
         }
-        self.configs = {
+        self.configs = {  # each asks for a suite alone
             suite: report.alone(suite).model_dump_json(by_alias=True, indent=2) + "\n"
             for suite in self.suites
         }
+        # A run's folder -> its place in the order in which runs train.
         self.turns = {folder: turn for turn, folder in enumerate(self._in_turns(), 1)}
-        content = report.model_dump(mode="json", by_alias=True)
-        self.whole = ReportPlan(report=content)
+        self.whole = ReportPlan(report=report.model_dump(mode="json", by_alias=True))
 
     def write(self, anew: Collection[str] = ()) -> None:
         """Write all plans whose bytes have changed; the runs in `anew` take up no ended try."""
-        runs = {
+        texts = {
             f"{folder}/{layout.PLAN}": (plan.anew() if folder in anew else plan).text
             for folder, plan in self.runs.items()
         }
-        for path, text in (runs | dict(self._texts())).items():
-            if not _holds(Path(path), text):
-                write_whole(path, text, durable=False)
+        for suite, text in self.configs.items():
+            texts[layout.SUITE_CONFIG.format(suite=suite)] = text
+        plans: dict[str, Plan] = {layout.REPORT_PLAN: self.whole}
+        for path, plan in self.searches.items():
+            plans[str(Path(path).with_name(layout.PLAN))] = plan
+        for name, of_suite in self.suites.items():
+            plans[layout.SUITE_PLAN.format(suite=name)] = of_suite
+        for folder, of_build in self.builds.items():
+            plans[f"{folder}/{layout.PLAN}"] = of_build
+        for name, data in self.sets.items():
+            plans[layout.SET_PLAN.format(set=name)] = SetPlan(data=data)
+        texts |= {path: plan.text for path, plan in plans.items()}
+        for path, text in texts.items():
+            file = Path(path)
+            if not file.is_file() or file.read_bytes() != text.encode():
+                write_whole(file, text, durable=False)
 
     def run(self, folder: str) -> RunPlan:
         """The plan of the run in a folder; a ReperfError says that the report has no such run."""
@@ -118,19 +106,16 @@ class Plans:
         return {folder.name: plan.build for folder, plan in self.builds.items()}
 
     @property
-    def results(self) -> "Results":
-        """All that people keep."""
-        return Results(
-            runs=[f"{folder}/{name}" for folder in self.runs for name in layout.RUN_FILES],
-            tables=[
-                layout.ALL_MEASUREMENTS,
-                layout.ALL_SUMMARY,
-                *(t for s in self.suites for t in layout.tables_of(s)),
-            ],
-            figures=[file for suite in self.suites for file in layout.figures_of(suite)],
-            reports=list(layout.PAGES),
-            archives=[layout.ARCHIVE.format(suite=suite) for suite in self.suites],
-        )
+    def results(self) -> dict[str, list[str]]:
+        """All that people keep, by what it is: Snakemake makes a lost file again."""
+        tables = [table for suite in self.suites for table in layout.tables_of(suite)]
+        return {
+            "runs": [f"{folder}/{name}" for folder in self.runs for name in layout.RUN_FILES],
+            "tables": [layout.ALL_MEASUREMENTS, layout.ALL_SUMMARY, *tables],
+            "figures": [file for suite in self.suites for file in layout.figures_of(suite)],
+            "reports": list(layout.PAGES),
+            "archives": [layout.ARCHIVE.format(suite=suite) for suite in self.suites],
+        }
 
     @property
     def figures(self) -> list[str]:
@@ -161,8 +146,7 @@ class Plans:
     def _in_turns(self) -> list[str]:
         """The folders of runs, repeat by repeat, in an order that the seed shuffles: A B B A.
 
-        The second of two repeats reverses the order of the first, so that a machine that becomes
-        slower over hours slows all systems alike.
+        Reversing every second repeat makes a machine that becomes slower slow all systems alike.
         """
         shuffled, turns = Random(self._report.seed), []
         cells = list(dict.fromkeys(map(os.path.dirname, self.runs)))
@@ -172,21 +156,6 @@ class Plans:
             cells = cells[::-1] if repeat % 2 == 0 else shuffled.sample(cells, len(cells))
             turns += [folder for cell in cells if (folder := f"{cell}/{repeat}") in self.runs]
         return turns
-
-    def _texts(self) -> Iterator[tuple[str, str]]:
-        """Path and content of every plan except those of runs."""
-        for suite, text in self.configs.items():
-            yield layout.SUITE_CONFIG.format(suite=suite), text
-        plans: dict[str, Plan] = {layout.REPORT_PLAN: self.whole}
-        plans |= {
-            str(Path(path).with_name(layout.PLAN)): plan for path, plan in self.searches.items()
-        }
-        plans |= {layout.SUITE_PLAN.format(suite=name): plan for name, plan in self.suites.items()}
-        plans |= {f"{folder}/{layout.PLAN}": plan for folder, plan in self.builds.items()}
-        plans |= {
-            layout.SET_PLAN.format(set=name): SetPlan(data=one) for name, one in self.sets.items()
-        }
-        yield from ((path, plan.text) for path, plan in plans.items())
 
     def _suite(self, suite: Suite) -> SuitePlan:
         cells = tuple(self._report.cells(suite))
@@ -210,11 +179,7 @@ class Plans:
         )
 
     def _search(self, suite: Suite, cell: Cell) -> str:
-        """Plan the search for an entry's batch size, which other suites may share.
-
-        Returns:
-            The file that it writes.
-        """
+        """Plan the search for an entry's batch size, which suites may share; returns its file."""
         run = run_of_search(cell.runs[0], self._report.widest_topology(suite))
         plan = self._plan(suite, run)
         path = f"{layout.BATCH_FOLDER}/{layout.BATCH_RECORD}".format(
@@ -243,10 +208,3 @@ def _digest_of(data: Data) -> str:
     others = {key for key, kind in KIND_OF.items() if kind != data.kind}
     content = data.model_dump(mode="json", exclude={"workers", "embedded_on_gpus", *others})
     return sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-
-
-def _holds(path: Path, text: str) -> bool:
-    try:
-        return path.read_bytes() == text.encode()
-    except OSError:
-        return False

@@ -12,11 +12,11 @@ from reperf.builds import build_of
 from reperf.config import Run
 from reperf.config.words import LARGEST
 from reperf.plans.plan_files import Plan
-from reperf.systems import System, load_systems, load_workloads
+from reperf.systems import System, load_systems
+from reperf.systems.workloads import load_workloads
 from reperf.validation import Model
 
-BATCH = "{batch_size}"
-"""What stands in a plan's flags for a batch size that a search finds."""
+BATCH = "{batch_size}"  # what stands in a plan's flags for a batch size that a search finds
 # Snakemake sets these to the number of the machine's cores; Slurm does not.
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # float32 is float32, not TF32, also what mixed precision leaves in it, unless TF32 is asked for.
@@ -45,12 +45,10 @@ class Aside(Model):
     window: tuple[int, int] = Field(description="the iterations for which power is recorded")
     time_limit: int = Field(description="seconds that a try may take")
     remote: str = Field("", description="what reaches the hosts")
-    hosts: tuple[str, ...] = Field(
-        (), description="the hosts that may train, this machine first; empty: Slurm or this machine"
-    )
-    anew: bool = Field(
-        False, description="whether to train even if a try of this plan has come to its end"
-    )
+    hosts: tuple[str, ...] = ()
+    """the hosts that may train, this machine first; empty: Slurm or this machine"""
+    anew: bool = False
+    """whether to train even if a try of this plan has come to its end"""
 
 
 class RunPlan(Plan):
@@ -58,27 +56,21 @@ class RunPlan(Plan):
 
     run: Run = Field(description="as the configuration asks for it")
     build: BuildPlan
-    launch: tuple[str, ...] = Field(
-        description="arguments of the build's Python that start the launcher, with {placeholders}"
-    )
+    launch: tuple[str, ...]
+    """arguments of the build's Python that start the launcher, with {placeholders}"""
     program: tuple[str, ...] = Field(description="what the launcher starts, with its flags")
-    serve: tuple[str, ...] = Field(
-        (), description="likewise, what starts the parameter servers; empty: there are none"
-    )
+    serve: tuple[str, ...] = ()
+    """likewise, what starts the parameter servers; empty: there are none"""
     server: tuple[str, ...] = Field((), description="what that starts, with its flags")
-    variables: dict[str, str] = Field(
-        description="environment variables, beside those of the place where the run starts"
-    )
+    variables: dict[str, str]
+    """environment variables, beside those of the place where the run starts"""
     trainer: str = Field(description="SHA-256 of the trainer's code, without comments")
-    cluster: dict[str, Any] | None = Field(
-        description="the cluster's settings that decide how fast a run is; null on this machine"
-    )
-    data: str | None = Field(
-        None, description="SHA-256 of what decides the data set; null: synthetic, or no set of ours"
-    )
-    batch: str | None = Field(
-        None, description="the file with the largest batch; null: the batch size is configured"
-    )
+    cluster: dict[str, Any] | None
+    """the cluster's settings that decide how fast a run is; null on this machine"""
+    data: str | None = None
+    """SHA-256 of what decides the data set; null: synthetic, or no set of ours"""
+    batch: str | None = None
+    """the file with the largest batch; null: the batch size is configured"""
     aside: Aside
 
     @cached_property
@@ -102,7 +94,7 @@ class RunPlan(Plan):
         )
 
     def anew(self) -> "RunPlan":
-        """The same plan, of which no try is taken up that has ended."""
+        """The same plan, of which no ended try is taken up."""
         return self._but(aside=self.aside.model_copy(update={"anew": True}))
 
     def on_hosts(self, *hosts: str) -> "RunPlan":

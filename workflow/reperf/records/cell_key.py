@@ -28,10 +28,8 @@ NO_PART = frozenset(
         # The build's digest says more.
         *("lock", "lock_file", "container", "environment", "label"),
     }
-)
-"""The fields of a run that do not make two cells different things."""
-VARIABLES = "variables"
-"""The part for what the shell gave the ranks."""
+)  # the fields of a run that do not make two cells different things
+VARIABLES = "variables"  # the part for what the shell gave the ranks
 CLUSTER = "cluster"
 """The part for what a site has run before the launcher, and where it has put the data."""
 SHOWN = 12

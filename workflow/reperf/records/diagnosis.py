@@ -14,8 +14,7 @@ from reperf.layout import DIAGNOSIS
 from reperf.systems import Device
 from reperf.validation import Model
 
-NAMED_NODES = 4
-"""The table names up to this many sound nodes; of more, it gives the number."""
+NAMED_NODES = 4  # the table names up to this many sound nodes; of more, it gives the number
 
 Level = Literal["ok", "warning", "error", "not there"]
 """An error spoils runs, a warning may; "not there" is what this hardware does not have."""
@@ -42,9 +41,8 @@ class EnvironmentState(Model):
     python: str | None = None
     framework: str = Field("", description="its package and version")
     packages: dict[str, str] = Field({})
-    compilers: dict[Device, str | None] = Field(
-        {}, description="what compiles for a device while a run trains; None: nothing"
-    )
+    compilers: dict[Device, str | None] = Field({})
+    """what compiles for a device while a run trains; None: nothing"""
     unfit: str | None = Field(None, description="why its code does not run on the node's GPUs")
 
 
@@ -54,13 +52,11 @@ class Probe(Model):
     host: Host
     shared_trouble: str = Field(description="why the node cannot work in the work folder")
     disk_free: int | None = Field(description="bytes in the work folder; None: it cannot be seen")
-    ports: tuple[float, ...] = Field(
-        description="gigabits per second of each active port of an InfiniBand or RoCE adapter"
-    )
+    ports: tuple[float, ...]
+    """gigabits per second of each active port of an InfiniBand or RoCE adapter"""
     settings: dict[str, str] = Field(description="of the kernel, such as huge pages and SMT")
-    readings: dict[str, Verdict] = Field(
-        description="check -> what the node says of itself and of its GPUs; nothing if unknown"
-    )
+    readings: dict[str, Verdict]
+    """check -> what the node says of itself and of its GPUs; nothing if unknown"""
     environments: dict[str, EnvironmentState]
 
 
@@ -71,9 +67,8 @@ class NodeReport(Model):
     offered: bool = Field(True, description="whether the cluster gives jobs to the node at all")
     trouble: str = Field("", description="why there is no probe")
     probe: Probe | None = None
-    clock_offset: float | None = Field(
-        None, description="seconds the node's clock is behind the caller's, transfer included"
-    )
+    clock_offset: float | None = None
+    """seconds the node's clock is behind the caller's, transfer included"""
     note_arrived: bool = Field(False, description="whether the caller sees what the node wrote")
 
 
@@ -99,15 +94,12 @@ class Trial(Model):
     nodes: tuple[str, ...]
     world_size: int = 0
     devices: tuple[str, ...] = Field((), description="what each rank has, in the order of ranks")
-    convolution_error: float | None = Field(
-        None, description="the largest, as a part of the largest number that numpy's has"
-    )
+    convolution_error: float | None = None
+    """the largest, as a part of the largest number that numpy's has"""
     threads: int = Field(0, description="CPU threads of a device")
-    matrix_rates: dict[str, float] = Field(
-        {},
-        description="data type -> floating-point operations a second of a device's products of "
-        "matrices, mean of the ranks",
-    )
+    matrix_rates: dict[str, float] = Field({})
+    """data type -> floating-point operations a second of a device's products of matrices, mean of
+    the ranks"""
     library: str = Field("", description="what added up numbers of different ranks")
     transfers: tuple[Transfer, ...] = ()
     trouble: str = Field("", description="why there is nothing, one line")
@@ -191,13 +183,9 @@ def hosts_seen(partition: str | None) -> list[Host]:
 
 
 def matrix_rate(run: Run, node: str, dtype: str) -> float | None:
-    """How fast a run's devices multiply matrices of a data type, by what the doctor measured.
+    """Floating-point operations a second of a device's matrix products, by the same build there.
 
-    Args:
-        node: the run's first.
-
-    Returns:
-        Floating-point operations per second of a device, by the same build; None: not measured.
+    None where the doctor has not measured it.
     """
     diagnosis = Diagnosis.read(DIAGNOSIS)
     if diagnosis is None or node not in diagnosis.probes:

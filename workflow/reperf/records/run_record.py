@@ -8,96 +8,76 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, Field, JsonValue
+from pydantic import Field, JsonValue
 
 from reperf.config import Run
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.host import Environment, Host
-from reperf.validation import checked, shown
+from reperf.validation import Described, checked, shown
 from reperf.values import Status
 
-VERSION = "1.0"
-"""Of run.json and batch.json; a later 1.x may have more fields, with defaults."""
-LARGEST_RECORD = 1 << 24
-"""Bytes; a larger file is not read."""
+VERSION = "1.0"  # of run.json and batch.json; a later 1.x may have more fields, with defaults
+LARGEST_RECORD = 1 << 24  # bytes; a larger file is not read
 
-FINAL = ("ok", "oom", "unsupported")
-"""The ends of a run that another try would not change."""
+FINAL = ("ok", "oom", "unsupported")  # the ends of a run that another try would not change
 
-LONGEST_REASON = 500
-"""Characters."""
+LONGEST_REASON = 500  # characters
 
 NOT_COMPARED = "the trainers' last weights: each keeps its own time, and lacks others' last updates"
 """What a record says of trainers that do not wait for each other."""
 
 
-class Power(BaseModel):
+class Power(Described):
     """What NVML measured in the window: the run's GPUs on the nodes named here, together."""
 
     mean_watts: float
     energy_joules: float
     mean_utilisation_percent: float
     mean_mhz: float | None = Field(None, description="mean clock of their multiprocessors")
-    throttled: float | None = Field(
-        None,
-        description="share of the window in which heat, a power brake or the board's hardware held "
-        "a GPU's clock down; null: unknown",
-    )
-    capped: float | None = Field(
-        None, description="likewise, the GPUs' power limit, at which large GPUs usually run"
-    )
+    throttled: float | None = None
+    """share of the window in which heat, a power brake or the board's hardware held a GPU's clock
+    down; null: unknown"""
+    capped: float | None = None
+    """likewise, the GPUs' power limit, at which large GPUs usually run"""
     nodes: tuple[str, ...] = Field((), description="the metered nodes; empty: the first node")
-    first: int | None = Field(
-        None, description="iteration whose end begins the window; None: the whole run was metered"
-    )
+    first: int | None = None
+    """iteration whose end begins the window; None: the whole run was metered"""
     last: int | None = Field(None, description="iteration whose end ends the window")
 
 
-BESIDE = 0.05
-"""The share of the CPUs' time beyond which a cell's machine was busy."""
+BESIDE = 0.05  # the share of the CPUs' time beyond which a cell's machine was busy
 UNUSABLE = 0.25
 """The share of the CPUs' time beyond which other work leaves a number that nobody can use."""
 
 
-class Load(BaseModel):
+class Load(Described):
     """What else the machine of rank 0 did, beside the run."""
 
     average: float = Field(description="processes that ran or wanted to, mean of the minute before")
-    before: float | None = Field(
-        None, description="share of its CPUs' time that other work took right before; null: unknown"
-    )
-    during: float | None = Field(
-        None,
-        description="likewise while it ran; null: unknown, as where a service or another node "
-        "starts the processes",
-    )
-    gpu_processes: int | None = Field(
-        None, description="processes that computed on its GPUs right before; null: no GPUs, unknown"
-    )
-    stolen: float | None = Field(
-        None,
-        description="share of its CPUs' time that other virtual machines took while it ran, "
-        "a part of `during`",
-    )
-    throttled: float | None = Field(
-        None,
-        description="share of that time in which heat, or the CPU quota of a control group, held "
-        "its CPUs back; null: unknown",
-    )
-    mhz: float | None = Field(
-        None, description="clock of its fastest CPU, mean over the run; null: unknown"
-    )
+    before: float | None = None
+    """share of its CPUs' time that other work took right before; null: unknown"""
+    during: float | None = None
+    """likewise while it ran; null: unknown, as where a service or another node starts the
+    processes"""
+    gpu_processes: int | None = None
+    """processes that computed on its GPUs right before; null: no GPUs, unknown"""
+    stolen: float | None = None
+    """share of its CPUs' time that other virtual machines took while it ran, a part of `during`"""
+    throttled: float | None = None
+    """share of that time in which heat, or the CPU quota of a control group, held its CPUs back;
+    null: unknown"""
+    mhz: float | None = None
+    """clock of its fastest CPU, mean over the run; null: unknown"""
 
 
-class ComputedIn(BaseModel):
+class ComputedIn(Described):
     """The data types in which a model was trained, as the trainer said."""
 
     compute: str = Field(description="of convolutions and matrix products")
     weights: str = Field(description="of the weights, and of their updates")
-    loss_scale: float | Literal["dynamic"] | None = Field(
-        None, description="what the loss was multiplied by; null: nothing"
-    )
+    loss_scale: float | Literal["dynamic"] | None = None
+    """what the loss was multiplied by; null: nothing"""
 
     def __str__(self) -> str:
         weights = f", {self.weights} weights" if self.weights != self.compute else ""
@@ -106,21 +86,19 @@ class ComputedIn(BaseModel):
         return self.compute + weights + (f", loss scale {scaled}" if scale is not None else "")
 
 
-class SetRead(BaseModel):
+class SetRead(Described):
     """The data set that a run read."""
 
     name: str = Field(description="as the configuration calls it")
     counted: str = Field(description="what its samples are: images, sequences, ...")
     samples: int
     bytes: int = Field(description="of all its record files, or images")
-    times: str = Field(
-        "",
-        description="of a folder of many images: SHA-256 of the times at which they were written, "
-        "which is not part of the digest",
-    )
+    times: str = ""
+    """of a folder of many images: SHA-256 of the times at which they were written, which is not
+    part of the digest"""
 
 
-class LastHeard(BaseModel):
+class LastHeard(Described):
     """The last sign of life of one rank, or of one parameter server."""
 
     rank: int
@@ -128,7 +106,7 @@ class LastHeard(BaseModel):
     seconds: float = Field(description="after the run's start")
 
 
-class Sealed(BaseModel, extra="forbid"):
+class Sealed(Described, extra="forbid"):
     """A JSON file of ours that shows whether it has changed since it was written."""
 
     KIND: ClassVar[str]
@@ -145,12 +123,7 @@ class Sealed(BaseModel, extra="forbid"):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Read such a file.
-
-        Raises:
-            ReperfError: it is missing, of another kind or version, or has changed since it was
-                written.
-        """
+        """Read such a file; refused if it is missing, of another kind or version, or edited."""
         try:
             with Path(path).open("rb") as stream:
                 return cls.parse(stream.read(LARGEST_RECORD + 1), str(path))
@@ -159,11 +132,7 @@ class Sealed(BaseModel, extra="forbid"):
 
     @classmethod
     def parse(cls, text: bytes, name: str) -> Self:
-        """Read a file's bytes; `name` is the file's, for the message.
-
-        Raises:
-            ReperfError: as `read` does.
-        """
+        """Read a file's bytes, as `read` does; `name` is the file's, for the message."""
         if len(text) > LARGEST_RECORD:
             raise ReperfError(
                 f"{name}: not {cls.KIND}: larger than {LARGEST_RECORD >> 20} MiB, which none is"
@@ -187,7 +156,7 @@ class Sealed(BaseModel, extra="forbid"):
         return record
 
 
-class BatchTrial(BaseModel):
+class BatchTrial(Described):
     """A short run that tried a batch size, as its own record tells it."""
 
     batch_size: int = Field(description="samples per device")
@@ -207,9 +176,8 @@ class LargestBatch(Sealed):
     reason: str = Field("", description="why there is none, one line")
     batch_size: int = Field(description="samples per device; where there is none, the last tried")
     multiple: int = Field(description="what all batch sizes that were tried are multiples of")
-    memory_bytes: int | None = Field(
-        description="what the trials could fill: a device's memory, or the limit of a process"
-    )
+    memory_bytes: int | None
+    """what the trials could fill: a device's memory, or the limit of a process"""
     trials: tuple[BatchTrial, ...] = Field(description="in their order")
     run: dict[str, JsonValue] = Field(description="what was tried, without the batch size")
     plan: str = Field("", description="SHA-256 of the search's plan, as in a run's record")
@@ -223,8 +191,7 @@ PeakMemory = Literal["allocated", "in use", "resident", "address space"]
 is in use there; on a CPU what the process holds in memory or, under a limit, its address space."""
 
 
-Setting = bool | int | str
-"""The value of an environment variable, or of a framework's switch."""
+Setting = bool | int | str  # the value of an environment variable, or of a framework's switch
 
 
 class RunRecord(Sealed):
@@ -239,28 +206,21 @@ class RunRecord(Sealed):
     call: str = Field("", description="the call of Snakemake: host, process, time; empty: none")
     attempt: int = Field(description="1 for the first try of a call")
     command: tuple[str, ...]
-    servers_command: tuple[str, ...] = Field(
-        (), description="what started the parameter servers; empty: there are none"
-    )
+    servers_command: tuple[str, ...] = ()
+    """what started the parameter servers; empty: there are none"""
     variables: dict[str, str] = Field(description="environment variables that the launch set")
-    inherited: dict[str, str] = Field(
-        {},
-        description="those of the shell that reached the ranks too, and that a framework, NCCL, "
-        "CUDA, a math library, the loader or the allocator reads; empty in an image",
-    )
+    inherited: dict[str, str] = Field({})
+    """those of the shell that reached the ranks too, and that a framework, NCCL, CUDA, a math
+    library, the loader or the allocator reads; empty in an image"""
     environment: Environment
-    trainer: str = Field(
-        "", description="SHA-256 of the trainer's code, without comments and docstrings"
-    )
-    cluster: dict[str, Any] | None = Field(
-        None, description="the settings of its cluster for the launch; null on this machine"
-    )
+    trainer: str = ""
+    """SHA-256 of the trainer's code, without comments and docstrings"""
+    cluster: dict[str, Any] | None = None
+    """the settings of its cluster for the launch; null on this machine"""
     slurm_job: str = Field("", description="the number of the job that it ran in; empty: none")
-    data_sha256: str | None = Field(
-        None,
-        description="of the data set's manifest, or of the names and sizes of a folder's images, "
-        "with their contents if these have at most 64 MiB; null: synthetic",
-    )
+    data_sha256: str | None = None
+    """of the data set's manifest, or of the names and sizes of a folder's images, with their
+    contents if these have at most 64 MiB; null: synthetic"""
     data_set: SetRead | None = Field(None, description="what was read; null: likewise")
     git_commit: str | None
     git_dirty: bool | None
@@ -270,47 +230,33 @@ class RunRecord(Sealed):
     ended: str
     seconds: float
     exit_code: int | None
-    seconds_to_print: float | None = Field(
-        None, description="until a rank had printed an iteration; null: none did, or unknown"
-    )
+    seconds_to_print: float | None = None
+    """until a rank had printed an iteration; null: none did, or unknown"""
     last_heard: tuple[LastHeard, ...] = ()
     servers_heard: tuple[LastHeard, ...] = Field((), description="likewise, of parameter servers")
     peak_memory_bytes: tuple[int, ...] = Field((), description="per device, as the trainer said")
-    peak_memory_is: PeakMemory | None = Field(
-        None, description="what these bytes are; null: nobody said"
-    )
+    peak_memory_is: PeakMemory | None = None
+    """what these bytes are; null: nobody said"""
     computed_in: ComputedIn | None = None
-    matrix_rate: float | None = Field(
-        None,
-        description="floating-point operations a second of one device's matrix products in the "
-        "type that the run computed in, as the doctor measured them here; null: it did not",
-    )
-    loader_threads: int | None = Field(
-        None,
-        description="threads per device that read and decode, in the trainer's own process, "
-        "as it said",
-    )
-    settings: dict[str, Setting] = Field(
-        {},
-        description="what the trainer set within its process, as it said: environment variables, "
-        "and switches of the framework",
-    )
-    rank_seconds_alone: tuple[float | None, ...] = Field(
-        (),
-        description="seconds that each rank takes for the gradients of a batch while it waits for "
-        "no other, as measured after the last iteration; null: its trainer cannot tell",
-    )
-    rank_seconds_waited: tuple[float | None, ...] = Field(
-        (), description="seconds that each rank has waited for batches in the whole run"
-    )
+    matrix_rate: float | None = None
+    """floating-point operations a second of one device's matrix products in the type that the run
+    computed in, as the doctor measured them here; null: it did not"""
+    loader_threads: int | None = None
+    """threads per device that read and decode, in the trainer's own process, as it said"""
+    settings: dict[str, Setting] = Field({})
+    """what the trainer set within its process, as it said: environment variables, and switches of
+    the framework"""
+    rank_seconds_alone: tuple[float | None, ...] = ()
+    """seconds that each rank takes for the gradients of a batch while it waits for no other, as
+    measured after the last iteration; null: its trainer cannot tell"""
+    rank_seconds_waited: tuple[float | None, ...] = ()
+    """seconds that each rank has waited for batches in the whole run"""
     power: Power | None = None
     load: Load | None = Field(None, description="what else the machine did; null: nobody looked")
-    largest: LargestBatch | None = Field(
-        None, description="how the batch size was found; null: the configuration names it"
-    )
-    not_compared: str = Field(
-        "", description="what was not compared between ranks, and why; empty: all was"
-    )
+    largest: LargestBatch | None = None
+    """how the batch size was found; null: the configuration names it"""
+    not_compared: str = ""
+    """what was not compared between ranks, and why; empty: all was"""
     log_sha256: str
 
     @property

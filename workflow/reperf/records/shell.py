@@ -34,8 +34,7 @@ _READ = (
     *("LD_", "MALLOC_", "GLIBC_TUNABLES", "TCMALLOC_"),
     # ucx's, Open MPI's, libfabric's and gloo's documentation
     *("UCX_", "OMPI_", "FI_", "GLOO_"),
-)
-"""Beginnings of the names of variables that a library reads; comments name the documentation."""
+)  # beginnings of the names of variables that a library reads; comments name the documentation
 # Terraform's begin as TensorFlow's do, and some hold secrets; records are published.
 _NOT_READ = re.compile(
     r"TF_(?:VAR|CLI|TOKEN|LOG|WORKSPACE|DATA_DIR|REGISTRY|REATTACH|INPUT|IN_AUTOMATION)(?:_|$)"
@@ -45,15 +44,13 @@ _NAME = re.compile(rf"(?:{'|'.join(_READ)})\w*", re.ASCII)
 _OF_A_MACHINE = re.compile(
     r".*_(?:HOME|ROOT|PATH|DIR|FILE|VERSION|IFNAME|HCA|DEVICES|DEVICE_ORDINAL|CAPABILITIES)"
     r"|NVIDIA_REQUIRE_.*"
-)
-"""Names of those that say where things are on a machine, or what an image is."""
+)  # names of those that say where things are on a machine, or what an image is
 _OF_A_RUN = frozenset(
     {
         *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
         "GPU_DEVICE_ORDINAL",  # Slurm gives it to jobs, of NVIDIA's GPUs, too
     }
-)
-"""Which of a machine's devices a run has, which its repeats need not share."""
+)  # which of a machine's devices a run has, which its repeats need not share
 
 
 def read_variables(environment: Mapping[str, str]) -> dict[str, str]:

@@ -34,8 +34,8 @@ from reperf.records.run_record import BESIDE, UNUSABLE, RunRecord
 from reperf.report.cell_views import CellView, RunView
 from reperf.report.scale import Scale
 from reperf.report.sharing import SharedCell, shared_cells
-from reperf.systems import load_systems, load_workloads
-from reperf.systems.workloads import Flops
+from reperf.systems import load_systems
+from reperf.systems.workloads import Flops, load_workloads
 from reperf.tables import IDENTITY, SUMMARY, table_of
 from reperf.text import count
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from reperf.config import Run, topology_shape
 from reperf.number_format import ABSENT, gibibytes
 from reperf.report.cell_views import CellView
-from reperf.systems import load_systems, load_workloads
+from reperf.systems import load_systems
+from reperf.systems.workloads import load_workloads
 
 
 @dataclass(frozen=True)

@@ -16,16 +16,15 @@ from trainers.contract import recipe as contract
 
 from reperf.data import KIND_NAMES
 from reperf.errors import ReperfError
-from reperf.root import ROOT
-from reperf.suggestions import did_you_mean
+from reperf.layout import ROOT
+from reperf.suggestions import allowed
 from reperf.validation import Model, checked, shown
 from reperf.yaml_files import read_yaml_file
 
 WORKLOADS = ROOT / "workflow" / "workloads"
 
 Kind = Literal[KIND_NAMES]  # type: ignore[valid-type]  # their folders say it
-Shape = dict[str, int]
-"""The numbers of a workload's samples and model, such as {"image_size": 224}."""
+Shape = dict[str, int]  # the numbers of a workload's samples and model, such as {"image_size": 224}
 
 
 def written_shape(shape: Shape) -> str:
@@ -43,9 +42,8 @@ class Dimension(Model):
     """One number of a workload's shape."""
 
     about: str
-    label: str | None = Field(
-        None, description='how titles say a value that is not the default, such as "{} layers"'
-    )
+    label: str | None = None
+    """how titles say a value that is not the default, such as "{} layers" """
     default: int
     least: int = Field(1, ge=1)
     most: int = Field(1_000_000, le=10**9)
@@ -60,9 +58,8 @@ class Dimension(Model):
 class Flops(Model):
     """What a sample costs to train on, at the default shape."""
 
-    sample: float = Field(
-        gt=0, description="floating-point operations, forward and backward; a multiply-add is two"
-    )
+    sample: float = Field(gt=0)
+    """floating-point operations, forward and backward; a multiply-add is two"""
     source: str = Field(min_length=1, description="who counted them, and how")
 
 
@@ -71,23 +68,18 @@ class Workload(Model):
 
     id: str
     title: str = Field(description="of the default shape")
-    family: str | None = Field(
-        None, description="title of what other shapes make; left out: they make the same model"
-    )
+    family: str | None = None
+    """title of what other shapes make; left out: they make the same model"""
     data: Kind = Field(description="what its samples are made from")
-    units: tuple[str, ...] = Field(
-        min_length=1,
-        description="what is counted: samples by their name, then what else logs count",
-    )
-    unit: str | None = Field(
-        None, description="what suites count that do not say it; left out, samples"
-    )
+    units: tuple[str, ...] = Field(min_length=1)
+    """what is counted: samples by their name, then what else logs count"""
+    unit: str | None = None
+    """what suites count that do not say it; left out, samples"""
     parameters: int | None = Field(None, ge=1, description="trainable, at the default shape")
     flops: Flops | None = Field(None, description="of a sample; left out: nobody has counted them")
     epoch: int | None = Field(None, ge=1, description="samples of the usual data set")
-    recipe: str | None = Field(
-        None, description="module of trainers.recipes; left out, the one named as the workload"
-    )
+    recipe: str | None = None
+    """module of trainers.recipes; left out, the one named as the workload"""
     shape: dict[str, Dimension] = Field(min_length=1)
 
     @model_validator(mode="after")
@@ -141,14 +133,11 @@ class Workload(Model):
         Raises:
             ValueError: a key is unknown, a value is no whole number or out of bounds, or the recipe
                 cannot make it.
-            ReperfError: the recipe cannot be imported, or is incomplete.
         """
         for name, value in given.items():
             if name not in self.shape:
-                raise ValueError(
-                    f"{name}: unknown key for {self.id}; allowed: {', '.join(self.shape)}"
-                    f"{did_you_mean(name, self.shape)}"
-                )
+                known = allowed(name, self.shape)
+                raise ValueError(f"{name}: unknown key for {self.id}; {known}")
             dimension = self.shape[name]
             if type(value) is not int or not dimension.least <= value <= dimension.most:
                 raise ValueError(
@@ -169,10 +158,7 @@ class Workload(Model):
         return contract.parameters(self.numbers, shape)
 
     def flops_at(self, shape: Shape) -> float | None:
-        """Floating-point operations to train on a sample, by the recipe's formula if it has one.
-
-        None where nobody has counted them, or the shape is not known.
-        """
+        """Floating-point operations to train on a sample, by the recipe; None: not known."""
         if self.flops is None or shape == self.default_shape:
             return self.flops.sample if self.flops else None
         of_recipe = getattr(self.numbers, "flops", None) if self.recipe_file.exists() else None
@@ -192,12 +178,7 @@ class Workload(Model):
 
     @cached_property
     def numbers(self) -> ModuleType:
-        """The recipe's module, which says how many parameters the workload's file says.
-
-        Raises:
-            ReperfError: it cannot be imported, lacks a part of the interface, or makes another
-                number of parameters.
-        """
+        """The recipe's module; refused if it is incomplete, or makes other parameters."""
         try:
             module = import_module(f"trainers.recipes.{self.recipe_name}")
         except Exception as error:
@@ -222,11 +203,7 @@ class Workload(Model):
 
 @cache
 def load_workloads() -> dict[str, Workload]:
-    """Every workload, by its file's name.
-
-    Raises:
-        ReperfError: a file that does not say what a workload is.
-    """
+    """Every workload, by its file's name."""
     return {path.stem: _read(path) for path in sorted(WORKLOADS.glob("*.yaml"))}
 
 

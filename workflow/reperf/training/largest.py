@@ -35,12 +35,9 @@ TRIALS = "trials"
 CONFIRMATIONS = 2
 """Trials of the number that was found, beyond the one that found it: close to the limit chance has
 its part, in where a process's memory lies or in what kernels a library picks."""
-SECOND = 4
-"""The second batch, in multiples: far enough from the first for a slope, and still small."""
-MOST_PREDICTIONS = 6
-"""How many trials follow predictions before halves take over."""
-GROWTH = 50
-"""A prediction stands on two batches that differ by a 50th of the memory, or more."""
+SECOND = 4  # the second batch, in multiples: far enough from the first for a slope, and still small
+MOST_PREDICTIONS = 6  # how many trials follow predictions before halves take over
+GROWTH = 50  # a prediction stands on two batches that differ by a 50th of the memory, or more
 
 
 class Tried(NamedTuple):
@@ -60,12 +57,7 @@ def find(plan: RunPlan, folder: Path, place: Callable[[Run], Place], *, last: bo
 
     Args:
         plan: the search's; its `time_limit` is that of one trial.
-        place: where the launchers of a run start.
         last: whether this call makes no further search, so that how this one ends is the answer.
-
-    Raises:
-        ReperfError: it was stopped from outside, or it ended by something other than memory and
-            another search is allowed.
     """
     trials = _Trials(plan, folder, place)
     run, multiple = plan.run, plan.run.batch_multiple
@@ -214,18 +206,13 @@ def largest(
 
     Memory is a fixed part and so much for each sample. Two small batches therefore predict the
     largest one, as soon as they differ by enough; the prediction and its successor, tried, confirm
-    it. Where memory is less regular than that, or nobody knows how much there is, the search goes
-    on from there: in steps that double, then by halves. The next multiple of what it returns has
-    not trained.
+    it. Where memory is less regular, or nobody knows how much there is, the search goes on from
+    there: in steps that double, then by halves. The next multiple has not trained.
 
     Args:
         attempt: tries a batch size, in samples; called once for each.
-        multiple: the smallest batch size, and what all others are multiples of.
         memory: the bytes that a device has; None: not known.
         most: no larger batch is tried.
-
-    Returns:
-        The batch size; None if not even the smallest trains.
     """
     most -= most % multiple
     first = attempt(multiple)

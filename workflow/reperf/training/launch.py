@@ -25,8 +25,7 @@ from reperf.logs.scan import after_labels
 from reperf.records.run_record import LastHeard
 
 STEP_MARK = b":::MLLOG "
-LONGEST_PIECE = 1 << 20
-"""Bytes of a line held in memory at once; step lines are shorter."""
+LONGEST_PIECE = 1 << 20  # bytes of a line held in memory at once; step lines are shorter
 # No rank or iteration has more digits.
 # A rank that waits for another says nothing new of itself.
 _RANK_LINE = re.compile(
@@ -59,8 +58,7 @@ class Outcome:
     servers_ended: int | None = None
     """That of the servers' command, if it ended before the trainers' did; None: it did not."""
     timed_out: bool = False
-    stopped: str = ""
-    """The signal that ended the launch from outside, if one did."""
+    stopped: str = ""  # the signal that ended the launch from outside, if one did
     out_of_memory_kills: int = 0
     """Processes on this machine that the kernel killed meanwhile for lack of memory."""
     seconds: float = 0.0
@@ -68,19 +66,14 @@ class Outcome:
     """From the start until a rank first printed an iteration; None: none did."""
     last_heard: tuple[LastHeard, ...] = ()
     servers_heard: tuple[LastHeard, ...] = ()
-    done: frozenset[int] = frozenset()
-    """The ranks that said that they have come to their end."""
+    done: frozenset[int] = frozenset()  # the ranks that said that they have come to their end
     silent: frozenset[int] = frozenset()
     """The ranks that no longer said that they live at the end, where others did."""
 
 
 @dataclass
 class _Listener:
-    """Copies what commands print to the log, and notes each rank's and server's last sign of life.
-
-    Everything is kept, whatever it is; but only what can be a step of one of the ranks counts as
-    one.
-    """
+    """Copies what commands print to the log, and notes each rank's and server's last sign."""
 
     log: IO[bytes]
     started: float
@@ -185,15 +178,11 @@ def launch(
     before the trainers ends the run; after their end the launch ends the servers.
 
     Args:
-        log: file for everything that the commands' processes print.
         time_limit: seconds after which the whole process tree is killed.
         world_size, servers_in_all: how many ranks and servers to listen for.
         lines: makes the lines of the log from the pieces that a command prints.
         seconds_to_end: how long a command may take after SIGTERM before it is killed; 0 unless it
             has processes to end on other machines.
-
-    Raises:
-        ReperfError: the log cannot be written, for example because no space is left.
     """
     adopt_orphans()
     started = time.monotonic()
@@ -248,7 +237,7 @@ class _Running:
         listener: _Listener,
         lines: Callable[[Iterable[bytes]], Iterable[bytes]],
     ) -> None:
-        self._process = subprocess.Popen(
+        self.process = subprocess.Popen(
             command.words,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
@@ -256,25 +245,22 @@ class _Running:
             env=command.environment,
             start_new_session=True,
         )
-        assert self._process.stdout
-        printed = lines(pieces(self._process.stdout))
+        assert self.process.stdout
+        printed = lines(pieces(self.process.stdout))
         self.ear = threading.Thread(target=listener.listen, args=(printed,), daemon=True)
         self.ear.start()
 
     def ended(self, seconds: float = 0) -> int | None:
         """Its exit code, if it ends within so many seconds."""
         with suppress(subprocess.TimeoutExpired):
-            return self._process.wait(seconds)
+            return self.process.wait(seconds)
         return None
-
-    def ask_to_end(self) -> None:
-        self._process.terminate()
 
 
 def _end_all(commands: Sequence[_Running], seconds: float) -> None:
     """Ask commands to end all that they have started, and give them so long."""
     for command in commands:
-        command.ask_to_end()
+        command.process.terminate()
     latest = time.monotonic() + seconds
     for command in commands:
         command.ended(max(0.0, latest - time.monotonic()))

@@ -37,11 +37,7 @@ _BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
 
 
 class Watch:
-    """Watches the CPUs of this machine that this process may use.
-
-    Args:
-        used: the numbers or UUIDs of the GPUs that the run will have.
-    """
+    """Watches the CPUs that this process may use, and counts other processes on the `used` GPUs."""
 
     def __init__(
         self, used: Sequence[str] = (), pause: Callable[[float], None] = time.sleep
@@ -49,9 +45,11 @@ class Watch:
         begun = _now()
         pause(SECONDS_BEFORE)
         self._begun = _now()
-        before = _share_of_others(begun, self._begun)
+        busy, own, _, had = _passed(begun, self._begun)
         self._load = Load(
-            average=os.getloadavg()[0], before=before, gpu_processes=_processes_on(used)
+            average=os.getloadavg()[0],
+            before=_share(busy - own, had),
+            gpu_processes=_processes_on(used),
         )
         self._held = _held_back()
         self._clock: list[float] = []
@@ -66,13 +64,12 @@ class Watch:
                 tell its work from that of others, nor what held it back.
         """
         self._ended.set()
-        mhz = sum(self._clock) / len(self._clock) if self._clock else None
-        seen: dict[str, float | None] = {"mhz": mhz}
+        seen = {"mhz": sum(self._clock) / len(self._clock) if self._clock else None}
         if ours:
-            ended = _now()
-            seen["during"] = _share_of_others(self._begun, ended)
-            seen["stolen"] = _share_stolen(self._begun, ended)
-            seen["throttled"] = _share_held(self._held, _held_back())
+            busy, own, stolen, had = _passed(self._begun, _now())
+            *held, took = _passed(self._held, _held_back())
+            seen["during"], seen["stolen"] = _share(busy - own, had), _share(stolen, had)
+            seen["throttled"] = max((_share(each, took) or 0.0 for each in held), default=None)
         return self._load.model_copy(update=seen)
 
     def _watch_clock(self) -> None:
@@ -81,10 +78,10 @@ class Watch:
                 self._clock.append(mhz)
 
 
-def _now() -> tuple[float, float, float, float] | None:
+def _now() -> tuple[float, ...]:
     """Seconds that the CPUs were busy, that our processes and other guests took, and that they had.
 
-    None where the kernel does not say.
+    All of them are 0 where the kernel does not say.
     """
     try:
         every = psutil.cpu_times(percpu=True)
@@ -93,32 +90,19 @@ def _now() -> tuple[float, float, float, float] | None:
         stolen = sum(cpu.steal for cpu in cpus)
     # Not on Linux; or some CPU is switched off, so that places in the list are no numbers.
     except (AttributeError, IndexError, OSError):
-        return None
+        busy = 0.0
+    if not busy:
+        return 0.0, 0.0, 0.0, 0.0
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
     ours = sum(used.ru_utime + used.ru_stime for used in usages)
-    return (busy, ours, stolen, time.monotonic() * len(cpus)) if busy else None
+    return busy, ours, stolen, time.monotonic() * len(cpus)
 
 
-_Times = tuple[float, ...] | None
-
-
-def _share_of_others(begun: _Times, ended: _Times) -> float | None:
-    if begun is None or ended is None:
-        return None
-    busy, ours, _, had = (after - before for before, after in zip(begun, ended, strict=True))
-    return _share(busy - ours, had)
-
-
-def _share_stolen(begun: _Times, ended: _Times) -> float | None:
-    return _share(ended[2] - begun[2], ended[3] - begun[3]) if begun and ended else None
-
-
-def _share_held(begun: _Times, ended: _Times) -> float | None:
-    """The largest share of the time in which any one thing held the CPUs back."""
-    if not begun or not ended or len(begun) != len(ended):
-        return None
-    *held, took = (after - before for before, after in zip(begun, ended, strict=True))
-    return max((_share(seconds, took) or 0.0 for seconds in held), default=None)
+def _passed(begun: tuple[float, ...], ended: tuple[float, ...]) -> list[float]:
+    """What was counted between two looks, the time last; nothing where they do not fit together."""
+    if len(begun) != len(ended) or not begun[-1] or not ended[-1]:
+        return [0.0] * len(ended)
+    return [after - before for before, after in zip(begun, ended, strict=True)]
 
 
 def _share(part: float, whole: float) -> float | None:
@@ -162,7 +146,6 @@ def _by_quota() -> Iterator[float]:
 
 
 def _clocks() -> Iterator[float]:
-    """The clocks of the CPUs that this process may use, MHz."""
     for cpu in os.sched_getaffinity(0):
         if kilohertz := _text(_cpu(cpu) / "cpufreq/scaling_cur_freq"):
             yield int(kilohertz) / 1000

@@ -38,38 +38,30 @@ _COPY = """\
 mkdir -p "$(dirname "$2")" && cp -RL "$1" "$2.$$" || { rm -rf "$2.$$"; exit 1; }
 # Another run may have copied it by now.
 mv -T "$2.$$" "$2" 2>/dev/null || { rm -rf "$2.$$"; [ -e "$2/manifest.json" ]; }
-"""
-"""A shell script that copies a data set to a node's disk, under a name for this copy first."""
+"""  # a shell script that copies a data set to a node's disk, under a name for this copy first
 _FIRST_PORT, _PORTS = 20_000, 10_000
 _PORTS_OF_A_JOB = 32
 """Those of two jobs with neighbouring numbers, which may share a node, lie side by side."""
 _LONGEST_PART = 1024
 """Bytes that srun passes on at once of a line (SLURM_IO_MAX_MSG_LEN in its source)."""
-_LONGEST_LINE = 1 << 20
-"""Bytes."""
+_LONGEST_LINE = 1 << 20  # bytes
 
 
 class Place:
     """One or more nodes, on each of which a system's own launcher is started once."""
 
-    nodes: tuple[str, ...]
-    """Their names, that of rank 0 first."""
-    head: str
-    """The address of the first node, as the others see it."""
-    environment: Mapping[str, str]
-    """The environment variables that exist there."""
-    variables: Mapping[str, str]
-    """The environment variables that the place adds."""
+    nodes: tuple[str, ...]  # their names, that of rank 0 first
+    head: str  # the address of the first node, as the others see it
+    environment: Mapping[str, str]  # the environment variables that exist there
+    variables: Mapping[str, str]  # the environment variables that the place adds
     temporary = ""
     """A folder for the temporary files of this run alone; "" where the place keeps none."""
     cluster: Mapping[str, Any] | None = None
     """The cluster's settings that decide how fast a run is; None on this machine."""
-    job = ""
-    """The number of the Slurm job; "" on this machine."""
+    job = ""  # the number of the Slurm job; "" on this machine
     meters: Sequence[str] = ()
     """The command that prints what the GPUs of the other nodes report; empty without others."""
-    is_local = False
-    """Whether the run's processes here descend from this one."""
+    is_local = False  # whether the run's processes here descend from this one
     seconds_to_end = 0.0
     """How long the started command needs, after SIGTERM, to end all that it has started."""
 
@@ -90,7 +82,6 @@ class Place:
         Args:
             launcher: its command; `{node_rank}` in it stands for the node's number, from 0, and
                 `{visible_gpus}` for the GPUs that the node gives it.
-            srun_options: further options, where srun starts it.
             shared: whether another launcher runs on the nodes, too.
         """
         raise NotImplementedError
@@ -132,8 +123,7 @@ class ThisMachine(Place):
 class SlurmJob(Place):
     """The nodes of the job that this process runs in, on the first of them.
 
-    A job may have more nodes than the run, which then trains on the first of them; a job that has
-    fewer is refused.
+    A run may take fewer nodes than the job has, the first of them; a smaller job is refused.
     """
 
     seconds_to_end = 20.0
@@ -212,12 +202,7 @@ class SlurmJob(Place):
 
 
 class Hosts(Place):
-    """This machine and other hosts, on which another command starts launchers, such as ssh.
-
-    Args:
-        variables: environment variables that the configuration adds.
-        hosts: that of rank 0, which is this machine, first.
-    """
+    """This machine, first, and other hosts, on which ssh or another command starts launchers."""
 
     seconds_to_end = 20.0
     is_local = True
@@ -251,12 +236,7 @@ class Hosts(Place):
 def place_of(
     run: Run, cluster: Mapping[str, Any] | None, remote: str = "", hosts: Sequence[str] = ()
 ) -> Place:
-    """Where a run starts: on this machine, unless the settings of a cluster are given.
-
-    Args:
-        remote: what reaches `hosts`.
-        hosts: of the cluster; none: it is Slurm's.
-    """
+    """Where a run starts: on this machine, on Slurm's nodes, or on `hosts`, reached by `remote`."""
     if cluster is None:
         return ThisMachine(run)
     if hosts:

@@ -14,8 +14,7 @@ from reperf.training.hosts import check_hosts
 from reperf.training.slurm import cancel_left_jobs, check_allocation, check_cluster, trains
 
 SECONDS_BETWEEN_LOOKS = 10.0
-QUIET_LOOKS = 3
-"""So many in a row end the wait: a program that compiles pauses now and then."""
+QUIET_LOOKS = 3  # so many in a row end the wait: a program that compiles pauses now and then
 LOOKS_BETWEEN_LINES = 30
 
 logger = logging.getLogger("snakemake.logging")
@@ -25,8 +24,8 @@ logger = logging.getLogger("snakemake.logging")
 def make_ready(report: Report, workflow: Any) -> None:  # noqa: ANN401 - Snakemake's own
     """Check the cluster; or look whether this machine is busy, and wait or go on as `on_busy` says.
 
-    Only a call that trains checks. On a cluster each run records the other work of its node. The
-    work folder must be locked: jobs that a killed call has left in it are cancelled.
+    Only a call that trains checks. The work folder must be locked: jobs that a killed call has left
+    in it are cancelled.
     """
     if not trains(workflow.dag):
         return
@@ -48,11 +47,7 @@ def begin_or_wait(
 ) -> None:
     """Say that the machine is busy if it is; then wait until it is not, if `on_busy` is "wait".
 
-    Args:
-        look: gives the other work in words, "" for none, and whether it makes numbers unusable.
-
-    Raises:
-        ReperfError: Ctrl-C was pressed meanwhile.
+    `look` gives the other work in words, "" for none, and whether it makes numbers unusable.
     """
     work, spoils = look()
     if not work:
@@ -80,11 +75,7 @@ def begin_or_wait(
 
 
 def look(gpus: Collection[str]) -> tuple[str, bool]:
-    """What other work this machine does right now, beside which nobody should measure.
-
-    Returns:
-        The work in words, "" for none that would mark a number; and whether it spoils numbers.
-    """
+    """The other work of this machine in words, "" for none, and whether it spoils numbers."""
     from reperf.training.load import Watch  # noqa: PLC0415 - NVML's bindings are slow to import
 
     load = Watch(list(gpus)).load(ours=False)

@@ -26,8 +26,7 @@ if TYPE_CHECKING:
 
 JOB_NAME = "reperf"
 """How the names of our jobs start: slurm-shell-jobname-prefix in slurm/config.yaml."""
-SURVEY_JOB = f"{JOB_NAME}_survey"
-"""The name of a survey's jobs."""
+SURVEY_JOB = f"{JOB_NAME}_survey"  # the name of a survey's jobs
 
 _COMMANDS = ("sbatch", "scancel", "scontrol", "sinfo", "squeue", "srun")
 _MEMORY_FILE_SYSTEMS = ("devtmpfs", "ramfs", "tmpfs")
@@ -38,11 +37,7 @@ does not answer."""
 
 
 def ask(*command: str) -> list[tuple[str, ...]]:
-    """The lines that a Slurm command prints, without the header, each split at its bars.
-
-    Raises:
-        ReperfError: there is no Slurm, or it does not answer.
-    """
+    """The lines that a Slurm command prints, without the header, each split at its bars."""
     headless = ("--noheader",) if command[0] in ("sinfo", "squeue") else ()
     try:
         answer = ended([*command, *headless], time_limit=_ANSWER_SECONDS)
@@ -61,15 +56,11 @@ def resources_of_job(
     plan_of: "Callable[[Any], RunPlan]",
     times: int = 1,
 ) -> dict[str, Any]:
-    """What a rule that starts trainers asks Slurm for.
+    """What a rule that starts trainers asks Slurm for; nothing without a cluster.
 
     Args:
-        plans: of all jobs of the rule.
-        plan_of: what a job trains, by its wildcards.
+        plan_of: what a job trains, by its wildcards; `plans` are those of all jobs.
         times: how many of its time limits a job may take.
-
-    Returns:
-        Resources as Snakemake's executor slurm-shell reads them; none without a cluster.
     """
     cluster = report.slurm
     if cluster is None:
@@ -164,12 +155,7 @@ def check_allocation(report: Report) -> None:
 
 
 def check_cluster(report: Report) -> None:
-    """Refuse to submit what cannot run, and say what must wait for nodes that are out of use.
-
-    Raises:
-        ReperfError: no Slurm, an unknown partition, a topology that its nodes cannot hold, or a
-            folder that no other machine can see.
-    """
+    """Refuse to submit what cannot run, and say what must wait for nodes that are out of use."""
     check_commands()
     check_shared(Path.cwd())
     known = ask("sinfo", "--Node", "--format=%P|%c|%G|%N|%T")
@@ -192,7 +178,16 @@ def check_cluster(report: Report) -> None:
             node: node.gpus if part.device == "cuda" else node.cpus // report.threads_per_device
             for node in nodes
         }
-        _check_topologies(part, partition, list(devices.values()))
+        sizes = list(devices.values())
+        for suite, topology in _that_cannot_start(part, sizes):
+            wanted = topology_shape(topology)[1]
+            most = min(wanted, max(sizes))
+            raise ReperfError(
+                f"suite {suite.name}: topology {topology} is too large: "
+                f"{sum(size >= wanted for size in sizes)} of {len(sizes)} nodes of partition "
+                f"{partition} have {wanted} devices or more; "
+                f"allowed: at most {sum(size >= most for size in sizes)}n{most}g"
+            )
         _check_servers(part, partition, [node.cpus for node in nodes])
         if waiting := _must_wait(part, devices):
             print(printable(f"reperf: {waiting}"), file=sys.stderr)
@@ -206,10 +201,7 @@ class _Node(NamedTuple):
 
 
 def _must_wait(report: Report, devices: Mapping[_Node, int]) -> str:
-    """Which topologies cannot start now, and for which nodes they wait, in one line; "" if all can.
-
-    They are not refused: nodes come back, and their runs may have ended.
-    """
+    """Which topologies wait for nodes that are out of use, in one line; "" if all can start."""
     out = [node for node in devices if _OUT_OF_USE.match(node.state)]
     usable = [number for node, number in devices.items() if node not in out]
     too_large = [topology for _, topology in _that_cannot_start(report, usable)]
@@ -221,10 +213,7 @@ def _must_wait(report: Report, devices: Mapping[_Node, int]) -> str:
 
 
 def gpus_of(resources: str, gres: str | None = None) -> int:
-    """The GPUs in a node's generic resources, such as "gpu:v100:8(S:0-1),license:2".
-
-    Only those count that Slurm gives the name `gres`, such as gpu:v100, if one is given.
-    """
+    """The GPUs in a node's resources, such as "gpu:v100:8(S:0-1),license:2"; of `gres` alone."""
     of_type = re.escape(gres) if gres and ":" in gres else r"gpu(?::[^:,()]+)?"
     return sum(map(int, re.findall(rf"(?:^|,){of_type}:(\d+)", resources)))
 
@@ -235,19 +224,6 @@ def _that_cannot_start(report: Report, sizes: list[int]) -> Iterator[tuple[Suite
         nodes, devices = topology_shape(topology)
         if sum(size >= devices for size in sizes) < nodes:
             yield suite, topology
-
-
-def _check_topologies(report: Report, partition: str, sizes: list[int]) -> None:
-    """Refuse a topology that nodes of these sizes, in devices, cannot hold."""
-    for suite, topology in _that_cannot_start(report, sizes):
-        devices = topology_shape(topology)[1]
-        most = min(devices, max(sizes))
-        raise ReperfError(
-            f"suite {suite.name}: topology {topology} is too large: "
-            f"{sum(size >= devices for size in sizes)} of {len(sizes)} nodes of partition "
-            f"{partition} have {devices} devices or more; "
-            f"allowed: at most {sum(size >= most for size in sizes)}n{most}g"
-        )
 
 
 def _check_servers(report: Report, partition: str, sizes: list[int]) -> None:
@@ -279,10 +255,8 @@ def check_shared(folder: Path) -> None:
 class JobEnd(NamedTuple):
     """How a job ended, in Slurm's own words."""
 
-    state: str
-    """Such as TIMEOUT or NODE_FAIL."""
-    said: str
-    """All of it on one line."""
+    state: str  # such as TIMEOUT or NODE_FAIL
+    said: str  # all of it on one line
 
     @property
     def is_news(self) -> bool:
@@ -291,11 +265,7 @@ class JobEnd(NamedTuple):
 
 
 def end_of_job(job: str) -> JobEnd:
-    """What Slurm says of a job that has ended, and of those of its nodes that it cannot use now.
-
-    Raises:
-        ReperfError: it does not know the job any more.
-    """
+    """What Slurm says of a job that has ended, and of those of its nodes that it cannot use now."""
     try:
         ((line, *_),) = ask("scontrol", "--oneliner", "show", "job", job)
         match = re.search(r" JobState=(\S+) Reason=(.*?) Dependency=", line)
@@ -317,7 +287,6 @@ def end_of_job(job: str) -> JobEnd:
 
 
 def _word(name: str, line: str) -> str:
-    """The value of a name in a line of scontrol; "" if it is not there."""
     match = re.search(rf" {name}=(\S+)", line)
     return match[1] if match else ""
 
@@ -334,22 +303,14 @@ def _out_of_use(nodes: str) -> list[str]:
 
 
 def reasons_of_waiting(jobs: Collection[str]) -> Counter[str]:
-    """Why some of our own jobs wait, as Slurm says: Priority, Resources, ...; with their number.
-
-    Raises:
-        ReperfError: Slurm does not answer.
-    """
+    """Why some of our own jobs wait, as Slurm says: Priority, Resources, ...; with their number."""
     of_user = f"--user={getpass.getuser()}"
     waiting = ask("squeue", of_user, "--states=pending", "--format=%i|%r")
     return Counter("|".join(why) for job, *why in waiting if job in jobs)
 
 
 def preempted(jobs: Collection[str]) -> set[str]:
-    """Which of some of our own jobs Slurm has ended for the sake of others.
-
-    Raises:
-        ReperfError: Slurm does not answer.
-    """
+    """Which of some of our own jobs Slurm has ended for the sake of others."""
     of_user = f"--user={getpass.getuser()}"
     ended = ask("squeue", of_user, "--states=preempted", "--format=%i")
     return {job for (job,) in ended if job in jobs}

@@ -13,8 +13,16 @@ from trainers.contract.compilers import COMPILED
 from trainers.contract.together import PARTING
 
 from reperf.building.code import digest_of_code
-from reperf.builds import RECORD, Build, ImageBuild, SiteBuild, build_of, why_build
-from reperf.builds.build import Built, why_not_as_found
+from reperf.builds import (
+    RECORD,
+    Build,
+    Built,
+    ImageBuild,
+    SiteBuild,
+    build_of,
+    why_build,
+    why_not_as_found,
+)
 from reperf.builds.engines import VISIBLE_GPUS, start_in, variables_inside
 from reperf.builds.installed import differing
 from reperf.builds.site_python import (
@@ -28,36 +36,31 @@ from reperf.builds.site_python import (
 from reperf.builds.steps import do
 from reperf.config import Run
 from reperf.errors import ReperfError
+from reperf.layout import ROOT
 from reperf.plans.run_plan import TF32, THREADS, RunPlan
 from reperf.programs import ended
 from reperf.records.shell import read_variables
-from reperf.systems import MODULE_STARTER, ROOT, TRAINERS, load_systems
+from reperf.systems import MODULE_STARTER, TRAINERS, load_systems
 from reperf.training.launch import Command, Outcome, launch
 from reperf.training.places import Place
 from reperf.training.tries import this_call
 
 # What srun itself needs; the image must see no more of this machine's environment.
 _OF_SRUN = ("HOME", "LANG", "LOGNAME", "PATH", "TMPDIR", "USER")
-_SECONDS_TO_REMOVE = 20.0
-"""How long an engine may take to end and remove a container."""
+_SECONDS_TO_REMOVE = 20.0  # how long an engine may take to end and remove a container
 _COMPILED = Path(".cache/compiled")
 
 
 @dataclass(frozen=True)
 class Start:
-    """The launchers of a run, ready to be started on all nodes.
+    """The launchers of a run, ready to be started on all nodes."""
 
-    Attributes:
-        trainers: the command that starts them.
-        servers: that of the parameter servers; None: there are none.
-        variables: those that are set for the trainers, as the run's record holds them.
-        inherited: those of the shell that reach the trainers, and that what they run on reads.
-    """
-
-    trainers: Command
-    servers: Command | None
+    trainers: Command  # the command that starts them
+    servers: Command | None  # that of the parameter servers; None: there are none
     variables: Mapping[str, str]
+    """Those that are set for the trainers, as the run's record holds them."""
     inherited: Mapping[str, str] = field(default_factory=dict)
+    """Those of the shell that reach the trainers, and that what they run on reads."""
 
     def launched(self, place: Place, run: Run, *, log: Path, time_limit: float) -> Outcome:
         """Start the launchers, wait for their end or end them, leave no container; see `launch`."""
@@ -82,10 +85,7 @@ class Start:
 
 
 def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
-    """How a run's launchers start their programs.
-
-    Args:
-        program: what the framework's launcher starts once for each rank, with its flags.
+    """How a run's launchers start their programs: `program`, once for each rank.
 
     Raises:
         ReperfError: the run's build is missing, has changed, or differs on a further node; or the
@@ -129,7 +129,7 @@ def start_of(plan: RunPlan, place: Place, program: Sequence[str]) -> Start:
 def why_not_planned(plan: RunPlan) -> str:
     """Why a run would not train by what its plan names, now; "" if it would.
 
-    To be asked where a run starts and at its end: meanwhile people pull, or upgrade a package.
+    Asked where a run starts and at its end: meanwhile people pull, or upgrade a package.
     """
     build = build_of(plan.run)
     if isinstance(build, SiteBuild):
@@ -224,12 +224,8 @@ def compiled_folder(run: Run) -> Path | None:
     """The folder in which this call's repeats of a run's cell share compiled programs.
 
     What earlier calls left is removed: each call compiles at least once for each cell, so that the
-    most memory that a cell's runs took counts the compiler's, whatever was trained before.
-
-    Returns:
-        None for systems that share none; on GPUs, where a framework tries kernels to find the
-        fastest, which each repeat must do for itself; and outside a call of Snakemake, which could
-        not tell one call from the next.
+    most memory of its runs counts the compiler's. None for systems that share none, on GPUs, where
+    each repeat must find the fastest kernels for itself, and outside a call of Snakemake.
     """
     call = this_call()
     if run.device != "cpu" or not call or not load_systems()[run.system].shares_compiled:
@@ -242,11 +238,7 @@ def compiled_folder(run: Run) -> Path | None:
 
 
 def placeholders(run: Run, place: Place) -> tuple[dict[str, object], str]:
-    """What stands for the placeholders of launch words: docs/add-a-system.md names them.
-
-    Returns:
-        Them, and the `host:port` where rank 0 waits for the others at the end.
-    """
+    """What stands for the placeholders of launch words, and where rank 0 waits at the end."""
     of_node = run.servers.per_node if run.servers else 0
     # Where there are no servers, the launchers of several nodes count on from the first port.
     port, *others, parting = place.ports(2 + of_node + run.devices_per_node)

@@ -37,16 +37,13 @@ _CAPPED = pynvml.nvmlClocksThrottleReasonSwPowerCap
 class Reading(NamedTuple):
     """What all metered GPUs of a node report, together."""
 
-    joules: float
-    """Energy used since some moment in the past."""
-    percent: float
-    """How busy they are, on average."""
+    joules: float  # energy used since some moment in the past
+    percent: float  # how busy they are, on average
     mhz: float = nan
     """Their multiprocessors' clock, on average; not a number: the driver does not say."""
     throttled: float = nan
     """The share of them that are held back by more than their own power limit; likewise."""
-    capped: float = nan
-    """The share of them that are at their power limit; likewise."""
+    capped: float = nan  # the share of them that are at their power limit; likewise
 
 
 Samples = list[tuple[float, Reading]]
@@ -54,11 +51,7 @@ Samples = list[tuple[float, Reading]]
 
 
 def power_between(samples: Samples, begin: float, end: float) -> dict[str, float | None] | None:
-    """The mean power, the energy and the means of the other readings of a node between two times.
-
-    Returns:
-        The fields of Power; None if the samples do not cover all of that time.
-    """
+    """The fields of Power of a node between two times; None if the samples do not cover them."""
     import numpy as np  # noqa: PLC0415 - runs without a GPU start sooner
 
     if not samples:
@@ -84,13 +77,11 @@ def gpu_meters(
     on_others: Sequence[str],
     environment: Mapping[str, str],
 ) -> Iterator[dict[str, Samples]]:
-    """Meter the GPUs of a run's nodes while the block runs.
+    """Meter the GPUs of a run's nodes, this machine first, while the block runs.
 
     Args:
-        nodes: their names, that of this machine first.
         used: the numbers or UUIDs of this machine's GPUs; none: nothing is metered.
         on_others: the command that prints the other nodes' readings; empty where there are none.
-        environment: of that command.
 
     Yields:
         Node -> its samples; a node that is never heard of has none. Whatever becomes of a meter,
@@ -134,10 +125,7 @@ def gpu_meters(
 
 
 def readings(used: Sequence[str], stop: threading.Event) -> Iterator[Reading]:
-    """What GPUs report, every half a second until told to stop, and once more then.
-
-    It ends where a GPU does not answer: a window that ends later has no power.
-    """
+    """What GPUs report, every half a second until told to stop, or until one no longer answers."""
     with suppress(pynvml.NVMLError):
         yield _read(used)
         while not stop.wait(_SAMPLE_SECONDS):
@@ -154,7 +142,6 @@ def read(lines: Iterable[bytes]) -> Iterator[tuple[str, Reading]]:
 
 
 def keep(metered: Iterable[tuple[str, Reading]], found: dict[str, Samples]) -> None:
-    """Keep readings as they arrive, each among the samples of its node."""
     for node, reading in metered:
         found.setdefault(node, []).append((time.perf_counter(), reading))
 
@@ -173,9 +160,6 @@ def power_of_window(
     Args:
         meters: node -> its samples; all have equally many GPUs.
         ends: iteration -> its end in seconds, by the meters' clock.
-
-    Returns:
-        None if the run did not cover the window, or no meter did.
     """
     first, last = window
     if first not in ends or last not in ends:
@@ -227,10 +211,7 @@ def handle_of(name: str) -> Any:  # noqa: ANN401 - NVML's own
 
 
 def main() -> None:
-    """Print this node's readings: its name, joules, per cent.
-
-    The arguments are how many GPUs it meters, and the name, which Slurm would know.
-    """
+    """Print this node's readings; the arguments are how many GPUs it meters, and its name."""
     pynvml.nvmlInit()
     node = sys.argv[2] if sys.argv[2:] else os.environ["SLURMD_NODENAME"]
     for reading in readings(used_gpus(os.environ, int(sys.argv[1])), threading.Event()):

@@ -1,5 +1,6 @@
 """One training run: its command, its launch, how it ended, its record."""
 
+import os
 import re
 import shutil
 import signal
@@ -19,11 +20,12 @@ from reperf.config import Run
 from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
 from reperf.files import sha256, whole_file
-from reperf.layout import RUN_LOG, RUN_RECORD
+from reperf.layout import ROOT, RUN_LOG, RUN_RECORD
 from reperf.logs.events import is_number
 from reperf.logs.formats import mllog
 from reperf.machine import describe_host, why_not_in_precision
 from reperf.plans.run_plan import RunPlan
+from reperf.programs import answer_of
 from reperf.records.diagnosis import matrix_rate
 from reperf.records.run_record import (
     FINAL,
@@ -34,8 +36,7 @@ from reperf.records.run_record import (
     RunRecord,
     Setting,
 )
-from reperf.systems import ROOT, load_workloads
-from reperf.training.commit import checked_out_commit
+from reperf.systems.workloads import load_workloads
 from reperf.training.launch import STEP_MARK, Outcome
 from reperf.training.load import Watch
 from reperf.training.places import Place
@@ -73,11 +74,9 @@ _RANK_ENDED = re.compile(
 
 _OTHERS_END = re.compile(
     r"SIGTERM|^Killing subprocess |\brank \d{1,9} on \S+ ended with status", re.MULTILINE
-)
-"""How launchers begin to say that they end what is left of a run."""
+)  # how launchers begin to say that they end what is left of a run
 
-_FAR = 1 << 18
-"""Bytes before a log's end, among which it may stand."""
+_FAR = 1 << 18  # bytes before a log's end, among which it may stand
 
 _SHELL_SIGNALS = 128
 """What shells and container engines add to the number of the signal that ended a program."""
@@ -89,15 +88,12 @@ def train(
     """Train once, and leave train.log and run.json in the run's folder.
 
     Each try keeps its own plan, log and record under tries/, whatever becomes of it. Where a try of
-    this plan has come to its end already, it is taken up, and nothing is trained.
+    this plan has come to its end already, it is taken up, and nothing is trained. A ReperfError
+    says that the try failed and another is allowed, or that it was stopped from outside.
 
     Args:
-        place: where the launchers of a run start.
         attempt: which try of this call it is, from 1.
         last: whether this call makes no further try, so that a failure is the run's end.
-
-    Raises:
-        ReperfError: the try failed and another is allowed, or it was stopped from outside.
     """
     run_folder = plan.run.folder
     search = LargestBatch.read(plan.batch) if plan.batch else None
@@ -150,8 +146,7 @@ def try_once(
     """Train, and write the log and the record of this try; see `train`.
 
     Args:
-        plan: with its batch size known.
-        digest: of the plan as it was made, which the record names.
+        plan: with its batch size known; `digest` is that of the plan as it was made.
 
     Returns:
         Whether the try was stopped from outside, and its record.
@@ -301,10 +296,7 @@ def _wrong_model(run: Run, facts: dict[str, Any]) -> str:
 
 
 def reported_in(run: Run, facts: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a run's record that its log says, whose facts are as read_facts has them.
-
-    What no such field can hold is left out, as if the trainer had not said it.
-    """
+    """The fields of a run's record that its log says, without what no such field can hold."""
     peaks, configuration = facts.get("peak_memory_bytes"), facts.get("configuration")
     fits = isinstance(peaks, list) and len(peaks) <= run.world_size
     reported = {
@@ -340,7 +332,6 @@ def _crash(
     """The status and the reason of a launcher that did not exit with 0.
 
     Args:
-        tail: the end of its log.
         ended: rank, host and signal, or "status", of each rank of which its launcher said how it
             ended, also before the tail: ranks on other nodes may say much, once it has gone.
     """
@@ -421,7 +412,6 @@ def _name_of_signal(number: int) -> str:
 
 
 def _last_error(tail: str) -> str:
-    """The last line that looks like the message of an exception."""
     errors = re.findall(
         r"^(?: *\d+: )?(?:\[[^\]\n]*\]:?)? *([\w.]*(?:Error|Exception)\b.*)$", tail, re.MULTILINE
     )
@@ -441,10 +431,7 @@ def _last_heard(run: Run, outcome: Outcome) -> str:
 def _last_of(
     kind: str, names: list[str], last_heard: Iterable[LastHeard], hung: Collection[int] = ()
 ) -> str:
-    """Of ranks or servers, all of which have a name: which is furthest behind, and since when.
-
-    Those that `hung` no longer say that they live, where others do.
-    """
+    """Which rank or server is furthest behind, and since when; of those that `hung`, if any."""
     heard = {last.rank: last for last in last_heard}
     unheard = [name for number, name in enumerate(names) if number not in heard]
     if unheard:
@@ -470,3 +457,41 @@ def _tail(log: Path, size: int = 20_000) -> str:
     with log.open("rb") as stream:
         stream.seek(max(0, log.stat().st_size - size))
         return stream.read().decode(errors="replace")
+
+
+_DECIDES_RUNS = ("workflow", "envs")
+"""The folders in which an uncommitted file can change what runs."""
+
+_BUILT = ("__pycache__/", "*.egg-info/")  # what lies there but decides nothing
+
+
+def checked_out_commit(root: Path) -> tuple[str | None, bool | None]:
+    """The commit that reperf's own repository has checked out, and whether the files differ.
+
+    A repository that happens to lie around or inside reperf's folder is not reperf's own, which has
+    its top there and reperf's library in its commit; None and None without it, or without git.
+    """
+    # The caller may be working in another repository and have told git so, as a hook does.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GIT_") or name.startswith("GIT_CONFIG")
+    }
+    # Looking must not write: neither to the index nor by starting a watcher.
+    environment["GIT_OPTIONAL_LOCKS"] = "0"
+    git = ["git", "-C", str(root), "-c", "core.fsmonitor=false"]
+    # reperf's code runs here already, so it does not matter who owns the files.
+    git += ["-c", f"safe.directory={root}"]
+
+    look = [*git, "rev-parse", "--show-toplevel", "HEAD", "HEAD:workflow/reperf"]
+    answer = answer_of(look, environment)
+    if answer is None:
+        return None, None
+    top, commit, _ = answer.rstrip("\n").rsplit("\n", 2)
+    if Path(top).resolve() != root:
+        return None, None
+    changed = answer_of([*git, "status", "--porcelain", "--untracked-files=no"], environment)
+    # New files count even where the user's git ignores them.
+    left_out = [f"--exclude={pattern}" for pattern in _BUILT]
+    new = answer_of([*git, "ls-files", "--others", *left_out, "--", *_DECIDES_RUNS], environment)
+    return commit, changed != "" or new != ""

@@ -6,8 +6,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from reperf.building.work_folder import CALL
-from reperf.builds import build_of
-from reperf.builds.build import digest_now
+from reperf.builds import build_of, digest_now
 from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
 from reperf.files import remove_partials, sha256, whole_file, write_whole
@@ -17,8 +16,7 @@ from reperf.records.run_record import FINAL, LONGEST_REASON, RunRecord
 from reperf.training.slurm import JobEnd
 from reperf.values import Status
 
-LOST = "lost"
-"""How the reason begins of a try whose end nobody lived to record."""
+LOST = "lost"  # how the reason begins of a try whose end nobody lived to record
 STOPPED = "stopped from outside"
 """How the reason begins of a try that somebody has ended, such as the user with Ctrl-C."""
 
@@ -50,11 +48,7 @@ def keep(folder: Path, run: Path) -> None:
 
 
 def ended_try(plan: RunPlan, batch_size: int | None) -> Path | None:
-    """The last try of a run, if it is of today's plan, has come to its end, and is whole.
-
-    Args:
-        batch_size: the one that was found, if the plan leaves it open.
-    """
+    """A run's last try, if it is whole, has ended, and is of today's plan and batch size."""
     for folder in _tries(plan.run.folder)[-1:]:
         with suppress(ReperfError, OSError):
             record = RunRecord.read(folder / RUN_RECORD)
@@ -82,8 +76,7 @@ def keep_lost(run: Path) -> bool:
     """Record a lost run by its last try, so that the report can show it; whether it was lost.
 
     A run is lost if this call tried it and it left no record outside its tries: Slurm cancelled its
-    job, or its node broke down, and the try's record says so. It is not lost if the user has ended
-    the call; its job may still be ending.
+    job, or its node broke down. It is not if the user has ended the call.
     """
     if (run / RUN_RECORD).exists():
         return False
@@ -99,10 +92,9 @@ def keep_lost(run: Path) -> bool:
 
 
 def tell_of_slurm(run: Path, job: str, end: JobEnd) -> None:
-    """Put how Slurm ended a job into the record of the try that ran in it.
+    """Put how Slurm ended a job into the record of the try that ran in it, unless it ended itself.
 
-    Its time limit makes it a `timeout`, and its memory limit `oom`, which another try would not
-    change. A try that came to its own end stays as it is.
+    Its time limit makes it a `timeout`, and its memory limit `oom`: another try changes neither.
     """
     for folder in _tries(run)[-1:]:
         with suppress(ReperfError, OSError):
@@ -118,6 +110,5 @@ def tell_of_slurm(run: Path, job: str, end: JobEnd) -> None:
 
 
 def _tries(run: Path) -> list[Path]:
-    """The folders of a run's tries, in their order."""
     folders = [path for path in (run / TRIES).glob("*") if path.name.isdigit()]
     return sorted(folders, key=lambda path: int(path.name))

@@ -1,7 +1,5 @@
 """Clicks: advertisements shown, as Criteo's display advertising challenge describes them."""
 
-from pydantic import Field
-
 from reperf.data.kind import Kind
 from reperf.errors import ReperfError
 from reperf.values import PlainPath
@@ -17,11 +15,9 @@ class Clicks(Kind):
     few = "hundred thousand"
     real = "a file as Criteo's train.txt"
 
-    clicks: PlainPath | None = Field(
-        None,
-        description="file of lines as in Criteo's train.txt: label, 13 integers, 26 words of 8 "
-        "hexadecimal digits, tabs between; left out, one is made",
-    )
+    clicks: PlainPath | None = None
+    """file of lines as in Criteo's train.txt: label, 13 integers, 26 words of 8 hexadecimal digits,
+    tabs between; left out, one is made"""
 
     def check(self) -> None:
         if self.clicks and not self.clicks.is_file():

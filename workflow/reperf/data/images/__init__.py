@@ -3,8 +3,6 @@
 import os
 from typing import Any
 
-from pydantic import Field
-
 from reperf.data.kind import Kind
 from reperf.errors import ReperfError
 from reperf.values import PlainPath
@@ -24,10 +22,8 @@ class Images(Kind):
     real = LAYOUT
     holds_folders = True
 
-    images: PlainPath | None = Field(
-        None,
-        description="folder that holds train/<synset>/*.JPEG; left out, the embedded set is made",
-    )
+    images: PlainPath | None = None
+    """folder that holds train/<synset>/*.JPEG; left out, the embedded set is made"""
 
     def check(self) -> None:
         for folder in (self.images, self.images / "train") if self.images else ():

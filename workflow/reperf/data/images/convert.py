@@ -87,14 +87,9 @@ class Listing:
         images: a folder that holds train/<synset>/*.JPEG.
 
     Attributes:
-        folder: the folder that holds a folder per class.
         classes: synsets in label order, which is their sorted order; labels count from 0.
         images_per_class: in label order.
         ignored: files in class folders without a JPEG's name.
-
-    Raises:
-        ReperfError: the folder holds no images, a class without images, or a name that the record
-            formats cannot hold.
     """
 
     def __init__(self, images: Path) -> None:
@@ -133,7 +128,6 @@ class Listing:
 
 
 def _names(folder: Path, wanted: Callable[["os.DirEntry[Any]"], bool] = bool) -> Iterator[str]:
-    """The names in a folder that are not hidden."""
     with reading(folder), os.scandir(folder) as entries:
         for entry in entries:
             if not entry.name.startswith(".") and wanted(entry):
@@ -197,7 +191,6 @@ def _encoded(image: pillow.Image) -> bytes:
 
 
 def _view(photograph: pillow.Image, chance: random.Random) -> pillow.Image:
-    """A random view of a photograph."""
     width, height = chance.choice(SIZES)
     largest = min(photograph.width / width, photograph.height / height)
     scale = largest * chance.uniform(0.4, 1) ** 0.5

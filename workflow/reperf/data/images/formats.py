@@ -19,10 +19,18 @@ from struct import pack
 import numpy as np
 
 from reperf.data.conversion import Format
-from reperf.data.framing import index_line, ofrecord, tfrecord
 from reperf.data.images.image import Image
 from reperf.data.kind import Part
-from reperf.data.protobuf import BYTES_LIST, bytes_entry, entry_head, field_head, integer_entry
+from reperf.data.wire import (
+    BYTES_LIST,
+    bytes_entry,
+    entry_head,
+    field_head,
+    index_line,
+    integer_entry,
+    ofrecord,
+    tfrecord,
+)
 from reperf.files import whole_file
 
 INT64_LIST_OF_TENSORFLOW = 3
@@ -51,10 +59,7 @@ def _features(
 ) -> tuple[bytes, bytes]:
     """What precedes and what follows the JPEG in an image's map of features.
 
-    Args:
-        prefix: of the keys.
-        integers: the field number in Feature of the list that holds whole numbers.
-        number: the entry of the image's number, for formats that have one.
+    `prefix` begins the keys; `integers` is the field number in Feature of whole numbers.
     """
     before = (
         integer_entry(prefix + b"channels", integers, 3)

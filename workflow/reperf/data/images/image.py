@@ -17,8 +17,7 @@ from PIL import Image as pillow
 from reperf.errors import ReperfError
 from reperf.files import reading
 
-LARGEST_FILE = 1 << 27
-"""Bytes of an image; ImageNet's largest has 15 million."""
+LARGEST_FILE = 1 << 27  # bytes of an image; ImageNet's largest has 15 million
 MOST_PIXELS = 80_000_000
 """Of an image: 240 MB once decoded, in every process that reads; ImageNet has up to 12 million."""
 _PNG_SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -57,27 +56,20 @@ def read_image(path: str, label: int, synset: str, name: str, index: int) -> Ima
 
 
 def _read(path: str) -> bytes:
-    # Plain system calls: a file object would cost as much as reading the image does.
     with reading(path):
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # never wait for a pipe
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise ReperfError(f"{path}: is not a file; allowed: a JPEG")
-            if status.st_size > LARGEST_FILE:
-                raise ReperfError(
-                    f"{path}: has {status.st_size} bytes; allowed: up to {LARGEST_FILE}"
-                )
-            return os.read(descriptor, status.st_size)
-        finally:
-            os.close(descriptor)
+        status = os.stat(path)  # noqa: PTH116 - a million
+        if not stat.S_ISREG(status.st_mode):
+            raise ReperfError(f"{path}: is not a file; allowed: a JPEG")
+        if status.st_size > LARGEST_FILE:
+            raise ReperfError(f"{path}: has {status.st_size} bytes; allowed: up to {LARGEST_FILE}")
+        with open(path, "rb", buffering=0) as file:  # noqa: PTH123
+            return file.read()
 
 
 def read_headers(data: bytes) -> tuple[int, int, str]:
-    """Check a JPEG's headers and end; a ValueError says why the image does not decode.
+    """A JPEG's height and width in pixels, and libjpeg's name of its colours, such as CMYK.
 
-    Returns:
-        Height and width in pixels, and libjpeg's name of the colours, such as YCbCr or CMYK.
+    A ValueError says why the image does not decode, as far as headers and end show.
     """
     if not data.startswith(_START_OF_IMAGE):
         raise ValueError("not a JPEG")
@@ -100,11 +92,7 @@ def _check_size(width: int, height: int) -> None:
 
 
 def as_rgb_jpeg(data: bytes) -> bytes:
-    """Decode an image, or say why not by a ValueError; encode it as an RGB JPEG of quality 100.
-
-    For ImageNet's CMYK JPEGs and its PNG with a JPEG's name; the result depends on Pillow's
-    version.
-    """
+    """Encode an image that Pillow decodes as an RGB JPEG of quality 100; else a ValueError."""
     encoded = io.BytesIO()
     try:
         with warnings.catch_warnings():

@@ -24,20 +24,14 @@ class Pairs(Kind):
     few = "twenty thousand"
     real = LAYOUT
 
-    pairs: PlainPath | None = Field(
-        None,
-        description="folder that holds source.txt and target.txt in UTF-8, a sentence a line, each "
-        "line of the second the translation of the same line of the first; left out, the embedded "
-        "pairs are made",
-    )
-    joint_bpe: PlainPath | None = Field(
-        None,
-        description="folder that holds vocab.json and merges.txt of both languages, as GPT-2 has "
-        "them; left out, each byte is a token",
-    )
-    longest: Number = Field(
-        256, ge=8, le=4096, description="tokens of the longest sentence of a pair, with its end"
-    )
+    pairs: PlainPath | None = None
+    """folder that holds source.txt and target.txt in UTF-8, a sentence a line, each line of the
+    second the translation of the same line of the first; left out, the embedded pairs are made"""
+    joint_bpe: PlainPath | None = None
+    """folder that holds vocab.json and merges.txt of both languages, as GPT-2 has them; left out,
+    each byte is a token"""
+    longest: Number = Field(256, ge=8, le=4096)
+    """tokens of the longest sentence of a pair, with its end"""
 
     def decided_shape(self) -> dict[str, int]:
         return {"longest": self.longest}

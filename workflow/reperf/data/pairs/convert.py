@@ -1,6 +1,6 @@
 """Pairs: the embedded pairs, and how pairs become parts of ids."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,10 +14,8 @@ from reperf.data.text_files import blocks_of_lines, read_piece
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 
-PIECE = 1 << 13
-"""Pairs that are converted at a time."""
-COUNT = 10_000
-"""Of the embedded set's numbers, from 0 on, and of its sums of two numbers below 100."""
+PIECE = 1 << 13  # pairs that are converted at a time
+COUNT = 10_000  # of the embedded set's numbers, from 0 on, and of its sums of two numbers below 100
 Ids = npt.NDArray[np.integer]
 
 _ENGLISH, _ENGLISH_TENS, _GERMAN, _GERMAN_TENS = (
@@ -43,8 +41,7 @@ class Pair(NamedTuple):
 IDS = Format[Pair](
     lambda pair: [ids.tobytes() for ids in pair],
     sidecars={".idx": lambda pair, at, _: f"{at} {len(pair.source)} {len(pair.target)}\n"},
-)
-"""Ids one after the other, and for each pair a line: its offset in bytes, and both lengths."""
+)  # ids one after the other, and for each pair a line: its offset in bytes, and both lengths
 
 
 def conversion(settings: Pairs, _format_name: str, _workers: int) -> Conversion[Pair]:
@@ -141,15 +138,11 @@ def make(folder: Path) -> None:
         (TARGET, german, "{} und {} sind {}"),
     ):
         with whole_file(folder / name) as stream:
-            for line in _numbers_and_sums(words, total):
-                stream.write(line[0].upper() + line[1:] + ".\n")
-
-
-def _numbers_and_sums(words: Callable[[int], str], total: str) -> Iterator[str]:
-    for number in range(COUNT):
-        yield words(number)
-        first, second = divmod(number, 100)
-        yield total.format(*map(words, (first, second, first + second)))
+            for number in range(COUNT):
+                terms = divmod(number, 100)
+                of_sum = total.format(*map(words, (*terms, sum(terms))))
+                for line in (words(number), of_sum):
+                    stream.write(line[0].upper() + line[1:] + ".\n")
 
 
 def english(number: int) -> str:

@@ -13,8 +13,7 @@ from reperf.values import Number, PlainPath
 PADDING, UNKNOWN, START, END, MASK = SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 """What a trained vocabulary begins with; a user's may have no [PAD], for padding is 0."""
 NEEDED = (UNKNOWN, START, END, MASK)
-AROUND = 3
-"""Tokens of a sequence that are never masked: one before the sentences, one after each."""
+AROUND = 3  # tokens of a sequence that are never masked: one before the sentences, one after each
 
 
 class Text(Kind):
@@ -28,29 +27,21 @@ class Text(Kind):
     few = "thousand"
     real = "a file or a folder with a sentence a line, an empty line between documents"
 
-    text: PlainPath | None = Field(
-        None,
-        description="file, or folder of files: a sentence a line and an empty line between "
-        "documents, or what WikiExtractor leaves; left out, the embedded text is made",
-    )
-    vocabulary: PlainPath | None = Field(
-        None, description="vocab.txt, a token a line; left out, one is trained on the text"
-    )
-    vocabulary_size: Number = Field(
-        30522, ge=16, le=1_000_000, description="tokens of the vocabulary"
-    )
-    lowercase: bool = Field(
-        True, description="whether case and accents are dropped, as an uncased vocabulary asks"
-    )
-    sequence_length: Number = Field(
-        128, ge=8, le=4096, description="tokens of a pair of sentences, padding included"
-    )
-    max_predictions: Number = Field(
-        20, ge=1, le=4096, description="masked tokens of a pair of sentences, padding included"
-    )
-    passes: Number = Field(
-        1, ge=1, le=1000, description="over the text, each with pairs and masks of its own"
-    )
+    text: PlainPath | None = None
+    """file, or folder of files: a sentence a line and an empty line between documents, or what
+    WikiExtractor leaves; left out, the embedded text is made"""
+    vocabulary: PlainPath | None = None
+    """vocab.txt, a token a line; left out, one is trained on the text"""
+    vocabulary_size: Number = Field(30522, ge=16, le=1_000_000)
+    """tokens of the vocabulary"""
+    lowercase: bool = True
+    """whether case and accents are dropped, as an uncased vocabulary asks"""
+    sequence_length: Number = Field(128, ge=8, le=4096)
+    """tokens of a pair of sentences, padding included"""
+    max_predictions: Number = Field(20, ge=1, le=4096)
+    """masked tokens of a pair of sentences, padding included"""
+    passes: Number = Field(1, ge=1, le=1000)
+    """over the text, each with pairs and masks of its own"""
 
     def check_keys(self) -> None:
         most = self.sequence_length - AROUND

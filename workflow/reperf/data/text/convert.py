@@ -17,25 +17,22 @@ from pydoc_data.topics import topics
 import numpy as np
 
 from reperf.data.conversion import Conversion, Counts, Format, PartWriter
-from reperf.data.framing import index_line, ofrecord, tfrecord
-from reperf.data.protobuf import entry_head, field_head
 from reperf.data.text import END, MASK, START, Text, read_vocabulary
 from reperf.data.text.corpus import Corpus, sentences_of
 from reperf.data.text.sequences import Marks, Sequences, Tokens, make_sequences
 from reperf.data.text.wordpiece import WordPieces, train_vocabulary
+from reperf.data.wire import entry_head, field_head, index_line, ofrecord, tfrecord
 from reperf.files import whole_file
 
 FLOAT_LIST = 2
-LARGEST = 1 << 21
-"""Numbers are below it: three bytes of seven bits."""
+LARGEST = 1 << 21  # numbers are below it: three bytes of seven bits
 
 
 def conversion(settings: Text, format_name: str, _workers: int) -> Conversion[bytes]:
-    """Convert text to records of pairs of sentences.
+    """Convert text to records of pairs of sentences, and keep the vocabulary in vocab.txt.
 
     The text is cut into chunks of whole documents, some megabyte each, which are dealt out to the
-    parts in turn; the sequences of a chunk are in a random order. The vocabulary lies in the
-    folder, too, as vocab.txt.
+    parts in turn; the sequences of a chunk are in a random order.
     """
     corpus = Corpus(settings.source)
     chunks = corpus.chunks(settings.parts)
@@ -92,17 +89,11 @@ def conversion(settings: Text, format_name: str, _workers: int) -> Conversion[by
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How sequences are written.
+    """How sequences are written."""
 
-    Attributes:
-        integers: the field number in Feature of the list that holds whole numbers.
-        wrapped: whether the map is wrapped once more, in a field of the record's message.
-        format: how a message is framed.
-    """
-
-    integers: int
-    wrapped: bool
-    format: Format[bytes]
+    integers: int  # the field number in Feature of the list that holds whole numbers
+    wrapped: bool  # whether the map is wrapped once more, in a field of the record's message
+    format: Format[bytes]  # how a message is framed
 
     def messages(self, sequences: Sequences) -> Iterator[bytes]:
         """The message of each sequence, its keys in their sorted order."""
@@ -158,13 +149,10 @@ def make(path: Path) -> None:
     """
     with whole_file(path) as stream:
         for _, topic in sorted(topics.items()):
-            for paragraph in _without_rules(topic).split("\n\n"):
+            lines = (line.strip() for line in topic.split("\n"))
+            # Lines of one character underline titles.
+            text = "\n".join(line for line in lines if len(set(line)) != 1)
+            for paragraph in text.split("\n\n"):
                 for sentence in sentences_of(" ".join(paragraph.split())):
                     stream.write(sentence + "\n")
             stream.write("\n")
-
-
-def _without_rules(topic: str) -> str:
-    """A topic without the lines of one character that underline its titles."""
-    lines = (line.strip() for line in topic.split("\n"))
-    return "\n".join(line for line in lines if len(set(line)) != 1)

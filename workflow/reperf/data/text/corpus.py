@@ -12,10 +12,8 @@ from reperf.data.text_files import TextFiles, blocks_of_lines
 from reperf.errors import ReperfError
 
 LAYOUT = "a sentence a line, an empty line between documents, UTF-8"
-CHUNK = 1 << 20
-"""Bytes of text that are converted at a time; Wikipedia's articles have some 3,000."""
-LEAST_DOCUMENTS = 2
-"""In a chunk, so that the next sentence can be of another document."""
+CHUNK = 1 << 20  # bytes of text that are converted at a time; Wikipedia's articles have some 3,000
+LEAST_DOCUMENTS = 2  # in a chunk, so that the next sentence can be of another document
 
 _OPENING = re.compile(rb"\s*^<doc ", re.MULTILINE)
 _ARTICLE = re.compile(rb"^<doc [^\n]*\n?", re.MULTILINE)
@@ -61,10 +59,7 @@ class Corpus:
         """Cut the text into chunks of whole documents, equally many for each part.
 
         Chunks are near equal in bytes, have at least LEAST_DOCUMENTS documents, and as far as that
-        allows at most CHUNK bytes; too few documents are refused.
-
-        Returns:
-            The number of the first document of each chunk, and of all documents.
+        allows at most CHUNK bytes. Returns the first document's number of each, and that of all.
         """
         if len(self) < LEAST_DOCUMENTS * parts:
             raise ReperfError(

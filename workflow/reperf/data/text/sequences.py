@@ -19,29 +19,20 @@ import numpy as np
 
 from reperf.data.text import AROUND
 
-SHORT_SHARE = 0.1
-"""The share of documents that get sequences of a random length."""
-MASKED_SHARE = 0.15
-"""The share of a sequence's tokens that are masked."""
+SHORT_SHARE = 0.1  # the share of documents that get sequences of a random length
+MASKED_SHARE = 0.15  # the share of a sequence's tokens that are masked
 MASK_BELOW, KEEP_BELOW = 0.8, 0.9
 """Of a random number from 0 to 1: below the first a token is masked, below the second it stays,
 else a random token replaces it."""
-TRIES = 10
-"""How often another document than the sentence's is drawn for."""
+TRIES = 10  # how often another document than the sentence's is drawn for
 
 
 class Tokens(NamedTuple):
-    """The tokens of some documents.
+    """The tokens of some documents."""
 
-    Attributes:
-        ids: of all of them, int32.
-        edges: where each sentence begins in `ids`, and where the last one ends.
-        documents: the number of the first sentence of each document, and of all sentences.
-    """
-
-    ids: np.ndarray
-    edges: list[int]
-    documents: list[int]
+    ids: np.ndarray  # of all of them, int32
+    edges: list[int]  # where each sentence begins in `ids`, and where the last one ends
+    documents: list[int]  # the number of the first sentence of each document, and of all sentences
 
     @classmethod
     def of(cls, documents: Iterable[Sequence[Sequence[int]]]) -> "Tokens":
@@ -80,12 +71,9 @@ class Sequences(NamedTuple):
 def make_sequences(
     tokens: Tokens, marks: Marks, length: int, predictions: int, seed: Sequence[int]
 ) -> Sequences:
-    """All sequences of one pass over some documents, in a random order.
+    """All sequences of one pass over some documents, in a random order that `seed` decides.
 
-    Args:
-        length: S, padding included.
-        predictions: P.
-        seed: decides, with the tokens, all that is random.
+    `length` is S, padding included; `predictions` is P.
     """
     draws = np.random.default_rng(list(seed))
     pairs = list(_pairs(tokens, length - AROUND, Random("/".join(map(str, seed)))))
@@ -126,10 +114,7 @@ def make_sequences(
 
 
 def _pairs(tokens: Tokens, most: int, chance: Random) -> Iterable[tuple[int, int, int, int, bool]]:
-    """The pairs of one pass over all documents.
-
-    Args:
-        most: the tokens of both halves together.
+    """The pairs of one pass over all documents, `most` tokens each at most.
 
     Yields:
         where the first half begins in the tokens, its size, the same of the second half, and

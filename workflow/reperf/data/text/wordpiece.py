@@ -20,16 +20,14 @@ from reperf.data.text import SPECIAL, UNKNOWN
 from reperf.data.text.corpus import Corpus
 from reperf.errors import ReperfError
 
-LONGEST_WORD = 200
-"""Characters; a longer word is unknown, as in the original."""
+LONGEST_WORD = 200  # characters; a longer word is unknown, as in the original
 UNKNOWN_WORD = "a" * (LONGEST_WORD + 1)
 """Stands for longer ones, for which the library takes time that grows faster than they do."""
 
 LEAST_FREQUENCY = 2
 SAMPLE = 16
 """Chunks of the text from which a vocabulary is trained, evenly spread; the rest is not read."""
-MOST_WORDS = 1 << 18
-"""How many words keep their tokens in memory for later sentences: some 50 MB."""
+MOST_WORDS = 1 << 18  # how many words keep their tokens in memory for later sentences: some 50 MB
 _WORD = re.compile(r"[A-Za-z0-9]+|[!-/:-@\[-`{-~]")
 _IDEOGRAPH = re.compile(
     "[\u4e00-\u9fff\u3400-\u4dbf\uf900-\ufaff"
@@ -41,12 +39,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 
 class WordPieces:
-    """Gives the ids of sentences' tokens.
-
-    Args:
-        tokens: of the vocabulary, in the order of their ids.
-        lowercase: whether case and accents are dropped.
-    """
+    """Gives the ids of sentences' tokens; a vocabulary's tokens are in the order of their ids."""
 
     def __init__(self, tokens: Sequence[str], *, lowercase: bool) -> None:
         ids = {token: number for number, token in enumerate(tokens)}
@@ -71,9 +64,8 @@ class WordPieces:
 def words_of(sentence: str, *, lowercase: bool) -> list[str]:
     """The words and marks of a sentence, each of which is cut into tokens by itself.
 
-    The library could cut words, too, but it takes three times as long, its tables are of an older
-    Unicode, with 256 ideographs less, and it lowers each letter alone: Python, and so the original,
-    lowers a sigma by its place.
+    The library takes three times as long, knows an older Unicode, and lowers each letter alone:
+    Python, and so the original, lowers a sigma by its place.
     """
     if sentence.isascii() and sentence.isprintable():
         return _WORD.findall(sentence.lower() if lowercase else sentence)
@@ -99,13 +91,9 @@ def _tables() -> tuple[dict[int, None], dict[int, None], dict[int, str]]:
 
 
 def train_vocabulary(corpus: Corpus, *, size: int, lowercase: bool) -> list[str]:
-    """Train a vocabulary on a text; it is filled up with tokens that nothing uses.
+    """Train a vocabulary of `size` tokens on a text, filled up with tokens that nothing uses.
 
-    It depends on the text and the arguments alone, which are as in WordPieces. A text with more
-    different characters than the vocabulary can hold is refused.
-
-    Returns:
-        `size` tokens in the order of their ids.
+    It depends on the text and the arguments alone. A text with too many characters is refused.
     """
     tokenizer = Tokenizer(WordPiece(unk_token=UNKNOWN))
     tokenizer.pre_tokenizer = WhitespaceSplit()

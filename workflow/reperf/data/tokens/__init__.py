@@ -1,7 +1,5 @@
 """Tokens: text becomes ids, one after the other, of bytes or by the user's byte-pair encoding."""
 
-from pydantic import Field
-
 from reperf.data.byte_pairs import BYTES, digest_of_vocabulary, read_vocabulary
 from reperf.data.kind import Kind
 from reperf.values import PlainPath
@@ -18,16 +16,12 @@ class Tokens(Kind):
     few = "half a million"
     real = "a file or a folder of text"
 
-    tokens: PlainPath | None = Field(
-        None,
-        description="file, or folder of files, of text in UTF-8, which becomes tokens; left out, "
-        "the embedded text is made",
-    )
-    bpe: PlainPath | None = Field(
-        None,
-        description="folder that holds vocab.json and merges.txt, as GPT-2 has them; left out, "
-        "each byte is a token",
-    )
+    tokens: PlainPath | None = None
+    """file, or folder of files, of text in UTF-8, which becomes tokens; left out, the embedded text
+    is made"""
+    bpe: PlainPath | None = None
+    """folder that holds vocab.json and merges.txt, as GPT-2 has them; left out, each byte is a
+    token"""
 
     def least_shape(self) -> dict[str, int]:
         # The size of a user's vocabulary is known only when it is converted.

@@ -8,9 +8,9 @@ import numpy.typing as npt
 
 from reperf.data.byte_pairs import read_vocabulary
 from reperf.data.conversion import Conversion, Counts, Format, PartWriter
-from reperf.data.framing import index_line
 from reperf.data.text_files import END, UTF8, Pieces
 from reperf.data.tokens import Tokens
+from reperf.data.wire import index_line
 from reperf.files import write_whole
 
 Ids = npt.NDArray[np.integer]
@@ -21,8 +21,7 @@ IDS = Format[Ids](lambda ids: [ids.tobytes()], sidecars={".idx": index_line})
 def make(path: Path) -> None:
     """Write the embedded text: what Python's own help says about the language, topic by topic.
 
-    It comes with every Python, under its licence, as pydoc_data.topics. The bytes depend only on
-    the version of Python.
+    It comes with every Python, under its licence; the bytes depend on the version of Python.
     """
     write_whole(path, f"{END}\n".join(topic.rstrip() + "\n" for _, topic in sorted(topics.items())))
 

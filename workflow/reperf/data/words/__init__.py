@@ -16,21 +16,14 @@ class Words(Kind):
     few = "tens of thousands of"
     real = "a file or a folder of text"
 
-    words: PlainPath | None = Field(
-        None,
-        description="file, or folder of files, of text in UTF-8, of whose words pairs are made; "
-        "left out, the embedded text is made",
-    )
-    least_count: Number = Field(
-        5, ge=1, le=1_000_000, description="minimum count of a word in the vocabulary"
-    )
-    thinning: float = Field(
-        1e-3,
-        ge=1e-9,
-        le=1,
-        description="subsampling threshold, word2vec's `sample`: a word above this share of all "
-        "words is thinned out; 1: none is",
-    )
+    words: PlainPath | None = None
+    """file, or folder of files, of text in UTF-8, of whose words pairs are made; left out, the
+    embedded text is made"""
+    least_count: Number = Field(5, ge=1, le=1_000_000)
+    """minimum count of a word in the vocabulary"""
+    thinning: float = Field(1e-3, ge=1e-9, le=1)
+    """subsampling threshold, word2vec's `sample`: a word above this share of all words is thinned
+    out; 1: none is"""
 
 
 KIND = Words

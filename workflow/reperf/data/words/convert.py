@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from reperf.data.conversion import Conversion, Counts, Format, PartWriter
-from reperf.data.parallel import run_parts
+from reperf.data.conversion import Conversion, Counts, Format, PartWriter, run_parts
 from reperf.data.text_files import UTF8, Pieces
 from reperf.data.tokens.convert import make
 from reperf.data.words import Words
@@ -31,12 +30,7 @@ def conversion(settings: Words, _format_name: str, workers: int) -> Conversion[I
     f(w) of all words of the vocabulary is kept with probability sqrt(t / f(w)) + t / f(w), t being
     `thinning`, as word2vec does.
 
-    The text is cut into pieces of lines, a megabyte each, of which each part has neighbouring ones.
-
     Source: Mikolov et al., Distributed Representations of Words and Phrases (2013), and its code.
-
-    Raises:
-        ReperfError: the text is refused, or no word is there often enough.
     """
     text = Pieces(settings.source, settings.parts, UTF8)
 

@@ -5,29 +5,28 @@ copied. Rebuilding is quick, because uv links packages from its cache.
 """
 
 import os
+from dataclasses import replace
+from pathlib import Path
 
 from uv import find_uv_bin
 
-from reperf.builds.build import Built, LockBuild
+from reperf.builds import Built, LockBuild, SiteBuild
 from reperf.builds.inside import BuildPython
 from reperf.builds.installed import check_locked
+from reperf.builds.site_python import python_of
 from reperf.builds.steps import do, uv_settings
 from reperf.errors import ReperfError
 from reperf.files import sha256
+from reperf.host import Site
 
 
 def build_lock(build: LockBuild) -> None:
-    """Build an environment from scratch.
+    """Build an environment from scratch; a ReperfError ends with the last lines of what failed.
 
     The system's packages and all that they need are installed in the versions that the lock
     names. The lock only constrains: what a platform does not need, such as CUDA's libraries beside
     a CPU build of torch, is not installed. uv's settings in the system's folder say how to build a
     package that uv has to compile; uv keeps it for the next time.
-
-    Raises:
-        ReperfError: something cannot be found, installed or imported; the message says what, and
-            ends with uv's or the program's last lines. Or other packages were installed than the
-            lock names.
     """
     folder, lock = build.folder, build.lock_name
     # Launchers name their interpreter by its path, which must outlive a link to the folder.
@@ -38,8 +37,11 @@ def build_lock(build: LockBuild) -> None:
         [uv, "venv", "--clear", "--force", "--no-project", "--python", version, str(home)],
         trouble=f"{folder}: Python {version} is neither installed nor can it be fetched",
     )
-    install = [uv, "pip", "install", "--python", python]
-    install += _settings_of(build)
+    # The lock fixes what is installed and what compiles packages.
+    fixed, *files = map(str, build.recipe)
+    install = [uv, "pip", "install", "--python", python, "--constraint", fixed]
+    install += ["--build-constraint", fixed]
+    install += [word for file in files for word in ("--config-file", file)]
     # What pip is told to look at first may hold a build of the framework for CPUs.
     settings = uv_settings(links_of_pip=build.device == "cpu")
     # uv's settings may name programs of ours.
@@ -72,8 +74,34 @@ def build_lock(build: LockBuild) -> None:
     ).write(folder)
 
 
-def _settings_of(build: LockBuild) -> list[str]:
-    """uv's options: the lock fixes what is installed and what compiles packages."""
-    lock, *settings = map(str, build.recipe)
-    options = ["--constraint", lock, "--build-constraint", lock]
-    return options + [part for path in settings for part in ("--config-file", path)]
+def build_site(build: SiteBuild, folder: Path) -> None:
+    """Look into an environment, start its trainers once, and record what it is.
+
+    Refused if it lacks the framework or what trainers import, if it is for CPUs where GPUs train,
+    or if it is no longer the planned one, whose digest is in the folder's name.
+    """
+    if build.folder != folder:
+        raise ReperfError(
+            f"environment {build.environment}: has changed since this call planned its runs; the "
+            f"next call plans them again"
+        )
+    # A first import from a shared disk may take minutes.
+    started = replace(python_of(build.environment), time_limit=None)
+    contents = started.contents_with(build.system.framework)
+    on_gpus = contents.cuda or contents.rocm
+    if build.device == "cuda" and not on_gpus:
+        raise ReperfError(
+            f"environment {build.environment}: {build.system.framework} {contents.framework} is a "
+            "build for CPUs; allowed: one for CUDA or ROCm"
+        )
+    started.start_trainers(build.system, contents)
+    build.folder.mkdir(parents=True, exist_ok=True)
+    site = Site(
+        named=str(build.environment), executable=build.listed.executable, digest=build.listed.digest
+    )
+    Built(
+        recipe_sha256=build.recipe_digest,
+        built_in=str(build.folder.resolve()),
+        site=site,
+        **contents.model_dump(exclude_unset=True),
+    ).write(build.folder)
