@@ -14,6 +14,7 @@ pytest_plugins = [
     "tests.plugins.bar",
     "tests.fixtures.sharing",
     "tests.fixtures.benchmarks",
+    "tests.fixtures.browsers",
     "tests.fixtures.environments",
     "tests.fixtures.containers",
     "tests.fixtures.disks",
