@@ -163,6 +163,7 @@ SPOILT = {
 
 
 @pytest.mark.long
+@pytest.mark.timeout(600)  # it builds and trains five times
 def test_an_environment_that_is_gone_is_built_again_and_one_that_is_spoilt_trains_nothing(
     place, monkeypatch
 ):
