@@ -27,6 +27,8 @@ report: $(VENV)/reperf-installed
 # Three tests at once, even on two cores, because a test's programs often wait for each other.
 test-all: LANE :=
 test-all: export TRUE_CHANCE := 1
+# Tests import little of what is installed for them: each Python keeps what it has compiled.
+test test-all: export PYTHONDONTWRITEBYTECODE :=
 test test-all: $(VENV)/tests-installed
 	$(VENV)/bin/python -m pytest -m "$(LANE)" --numprocesses 3 --dist loadgroup
 
@@ -44,7 +46,7 @@ $(VENV)/reperf-installed: requirements.txt pyproject.toml $(STALE)
 	@pwd -P > $@
 
 $(VENV)/tests-installed: $(VENV)/reperf-installed requirements-test.txt
-	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements-test.txt
+	UV_COMPILE_BYTECODE=0 VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements-test.txt
 	@touch $@
 
 again:

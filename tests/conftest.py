@@ -14,6 +14,7 @@ pytest_plugins = [
     "tests.plugins.bar",
     "tests.fixtures.sharing",
     "tests.fixtures.benchmarks",
+    "tests.fixtures.browsers",
     "tests.fixtures.environments",
     "tests.fixtures.containers",
     "tests.fixtures.disks",
@@ -23,8 +24,9 @@ pytest_plugins = [
 def pytest_configure() -> None:
     # Started in a script's background, it would ignore Ctrl-C, and so would all that tests start.
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    # A Python compiles what it imports; most of what is installed, no test imports.
+    # A Python compiles what it imports, once; most of what is installed, no test imports.
     os.environ["UV_COMPILE_BYTECODE"] = "0"
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     # Runs of several tests would keep to the same cores, each to as many as it has ranks.
     os.environ["CORES"] = "shared"
 

@@ -5,6 +5,8 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -13,6 +15,7 @@ import psutil
 import yaml
 
 from tests.helpers import fork_server
+from tests.helpers.waiting import wait_until
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -112,17 +115,49 @@ class Benchmark:
         return fork_server.run(words, self.folder, self.environment, timeout)
 
     def call(self, *command: str, timeout: float = 900) -> subprocess.CompletedProcess:
-        return subprocess.run(
+        with self.started(*command) as process:
+            output, _ = process.communicate(timeout=timeout)
+        return subprocess.CompletedProcess(command, process.returncode, output)
+
+    def made(self, *arguments: str, **options: float) -> str:
+        """What a call of Snakemake says that must end well."""
+        answer = self.snakemake(*arguments, **options)
+        assert answer.returncode == 0, answer.stdout
+        return answer.stdout
+
+    def refused(self, *arguments: str) -> str:
+        """What a call of Snakemake says that must fail, without a traceback."""
+        answer = self.snakemake(*arguments)
+        assert answer.returncode == 1, answer.stdout
+        assert "Traceback" not in answer.stdout
+        return answer.stdout
+
+    def said(self, *command: str) -> str:
+        """What a command says that must end well."""
+        answer = self.call(*command)
+        assert answer.returncode == 0, answer.stdout
+        return answer.stdout
+
+    popen = staticmethod(subprocess.Popen)
+
+    @contextmanager
+    def started(self, *command: str) -> Iterator[subprocess.Popen]:
+        """A command of a session of its own, as in a terminal; it ends with the block."""
+        process = self.popen(
             command,
             cwd=self.folder,
             env=self.environment,
-            check=False,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=timeout,
+            start_new_session=True,
         )
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate()
 
     def trainers(self) -> list[psutil.Process]:
         """The processes that train in this folder, on whatever node."""
@@ -132,6 +167,9 @@ class Benchmark:
             if process.info["cwd"] == str(self.folder)
             and any(word.endswith(PROGRAMS) for word in process.info["cmdline"] or ())
         ]
+
+    def wait_until_nobody_trains(self) -> None:
+        wait_until(lambda: not self.trainers(), f"the last trainer in {self.folder} to end")
 
     def planned(self, *arguments: str) -> dict[str, int]:
         """The jobs that a call would run: rule name -> count, without `all`."""

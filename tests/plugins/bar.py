@@ -8,7 +8,7 @@ import json
 import shutil
 import sys
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
@@ -34,6 +34,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_configure(config: pytest.Config) -> None:
+    config.option.loadscopereorder = False  # pytest-xdist's order goes by the number of tests
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter and not hasattr(config, "workerinput") and not config.option.collectonly:
         if config.option.verbose < 1:
@@ -47,26 +48,39 @@ def known_seconds() -> dict[str, float]:
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
-@pytest.hookimpl(tryfirst=True)
+@pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put first what many wait for, beside that what waits for nothing, and last what is short.
+    """Put first what many wait for, then groups, of which a process takes the whole, the longest
+    first; beside these what waits for nothing, and last what is short.
 
     So no process of several is left with a minute's work when the others have none.
     """
-    known = known_seconds()
+    known, tests = known_seconds(), Counter(function_of(item.nodeid) for item in items)
+    groups: dict[str, float] = defaultdict(float)
     first = [
         next((item for item in items if fixture in item.fixturenames), None)
         for fixture in WAITED_FOR
     ]
 
+    def group(item: pytest.Item) -> str:
+        mark = item.get_closest_marker("xdist_group")
+        return mark.args[0] if mark else ""
+
+    def seconds(item: pytest.Item) -> float:
+        function = function_of(item.nodeid)
+        return known.get(function, 0.0 if "unit" in item.path.parts else NEW)
+
+    for item in items:
+        groups[group(item)] += seconds(item) / tests[function_of(item.nodeid)]
+
     def place(item: pytest.Item) -> tuple[int, float]:
-        unit = "unit" in item.path.parts
-        seconds = known.get(function_of(item.nodeid), 0.0 if unit else NEW)
         if item in first:
             return 0, 0.0
-        if unit:
-            return (1 if seconds > SHORT else 3), -seconds
-        return 2, -seconds
+        if name := group(item):
+            return 1, -groups[name]
+        if "unit" in item.path.parts:
+            return (2 if seconds(item) > SHORT else 4), -seconds(item)
+        return 3, -seconds(item)
 
     items.sort(key=place)
 

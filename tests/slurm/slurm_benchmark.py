@@ -4,11 +4,10 @@ import json
 import re
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import psutil
@@ -17,7 +16,8 @@ import yaml
 from tests.helpers import fork_server
 from tests.helpers.shapes import TINY_BERT
 from tests.helpers.small_benchmark import TOY, Benchmark, new_benchmark
-from tests.slurm.cluster import ClusterError, SlurmCluster, inside, wait_for
+from tests.helpers.waiting import wait_for_text
+from tests.slurm.cluster import SlurmCluster, inside
 
 SUITE = TOY["suites"][0] | {"input": "synthetic"}
 WORDS = {
@@ -60,29 +60,9 @@ class SlurmBenchmark(Benchmark):
         words, enter = self.command(*arguments)[3:], inside(self.cluster.controller, [])
         return fork_server.run(words, self.folder, self.environment, timeout, enter)
 
-    def call(self, *command: str, timeout: float = 1200) -> subprocess.CompletedProcess:
-        with self.started(*command) as process:
-            output, _ = process.communicate(timeout=timeout)
-        return subprocess.CompletedProcess(command, process.returncode, output)
-
-    @contextmanager
-    def started(self, *command: str) -> Iterator[subprocess.Popen]:
-        """A command that runs on the cluster's login node, and ends with the block."""
-        process = self.cluster.popen(
-            command,
-            cwd=self.folder,
-            env=self.environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            yield process
-        finally:
-            process.kill()
-            process.communicate()
+    def popen(self, command: Sequence[str], **options: Any) -> subprocess.Popen:
+        """Start a command on the cluster's login node."""
+        return self.cluster.popen(command, **options)
 
     def run_folder(self, topology: str, repeat: int = 1) -> Path:
         """Of the only run on a topology by the entry that is looked at, in whatever suite."""
@@ -100,13 +80,7 @@ class SlurmBenchmark(Benchmark):
     def wait_for_log(self, topology: str, pattern: str, repeat: int = 1, attempt: int = 1) -> str:
         """Wait until a try's log holds a pattern; returns its first group."""
         log = f"results/runs/*/{self.entry}/{topology}/{repeat}/tries/{attempt}/train.log"
-        end = time.monotonic() + LONG
-        while time.monotonic() < end:
-            for file in self.folder.glob(log):
-                if found := re.search(pattern, file.read_text()):
-                    return found[1]
-            time.sleep(0.1)
-        raise AssertionError(f"{pattern!r} never came in {log}")
+        return wait_for_text(self.folder, log, pattern, LONG)[1]
 
     def job_of(self, topology: str, repeat: int = 1) -> str:
         """The number of the Slurm job that trains this now."""
@@ -124,13 +98,6 @@ class SlurmBenchmark(Benchmark):
         return next(
             process for process in self.trainers() if wanted.items() <= process.environ().items()
         )
-
-    def wait_until_nobody_trains(self) -> None:
-        try:
-            wait_for(lambda: not self.trainers(), "the last trainer to end", 60)
-        except ClusterError as error:
-            left = [process.as_dict(["pid", "ppid", "status"]) for process in self.trainers()]
-            raise AssertionError(f"{error}: {left}") from None
 
 
 def new_slurm_benchmark(folder: Path, environments: Path, cluster: SlurmCluster) -> SlurmBenchmark:

@@ -48,8 +48,7 @@ def _report(tmp_path_factory, built_environments, cluster, begun) -> SlurmBenchm
         data={"name": "embedded", "parts": 8},
         repeats=1,
     )
-    answer = benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
+    benchmark.made()
     return benchmark
 
 
@@ -97,8 +96,7 @@ def test_pytorch_trains_over_several_nodes(_report):
 def test_a_pipeline_of_pytorch_trains_over_several_nodes(benchmark, built_environments):
     built_environments("pytorch")
     benchmark.configure(suites=[REAL | {"systems": [PIPELINE]}], repeats=1)
-    answer = benchmark.snakemake(TABLES)
-    assert answer.returncode == 0, answer.stdout
+    benchmark.made(TABLES)
     *firsts, last = digests_over_two_nodes(benchmark, "pipedream")
     assert len(firsts) == 3
     assert len({*firsts, last}) == 2
@@ -124,18 +122,15 @@ def test_only_runs_are_jobs(_report):
     assert all(job.startswith("rule_train_") for job in ours)
 
 
-def test_a_part_can_be_run_again_and_only_that(report):
+def test_nothing_is_run_again_without_need_and_a_part_that_is_asked_for(report):
+    assert report.planned() == {}
     for options, runs in (
         ("--suite small", len(TOPOLOGIES)),
         ("--system stand-in --topology 2n2g --repeat 1", 1),
     ):
-        chosen = report.call("bash", "-c", f"reperf runs {options}").stdout.split()
+        chosen = report.said("bash", "-c", f"reperf runs {options}").split()
         assert len(chosen) == runs
     assert report.planned("--forcerun", *chosen)["train"] == 1
-
-
-def test_nothing_is_run_again_without_need(report):
-    assert report.planned() == {}
 
 
 def test_a_killed_workflow_is_taken_up_where_it_was(report):
@@ -162,8 +157,7 @@ def test_a_killed_workflow_is_taken_up_where_it_was(report):
     report.wait_until_nobody_trains()
     assert not (report.run_folder("1n1g", 2) / "run.json").exists()
 
-    answer = report.snakemake(TABLES)
-    assert answer.returncode == 0, answer.stdout
+    report.made(TABLES)
     assert report.cells().loc["1n1g", "n"] == 2
     assert {topology: report.record(topology) for topology in TOPOLOGIES} == before
 
@@ -207,8 +201,7 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark, begun):
     assert RERUN in said
 
     benchmark.configure(suites=[suite(one) for one in topologies], repeats=1, time_limit=120)
-    again = benchmark.call("bash", "-c", RERUN.replace("--forcerun", f"{TABLES} --forcerun"))
-    assert again.returncode == 0, again.stdout
+    benchmark.said("bash", "-c", RERUN.replace("--forcerun", f"{TABLES} --forcerun"))
     assert list(benchmark.cells()["status"]) == ["ok"] * 4
     assert benchmark.record("2n2g") == whole
 
@@ -293,8 +286,7 @@ def test_ranks_on_two_nodes_train_in_the_images_of_each_with_the_configured_vari
             "variables": {"NCCL_DEBUG": QUOTED},
         },
     )
-    answer = benchmark.snakemake("results/runs/small/stand-in/2n1g/1/run.json")
-    assert answer.returncode == 0, answer.stdout
+    benchmark.made("results/runs/small/stand-in/2n1g/1/run.json")
     record = benchmark.record("2n1g")
     assert record["status"] == "ok"
     assert len(record["nodes"]) == 2
@@ -372,36 +364,31 @@ def test_the_whole_published_matrix_is_planned_and_its_requests_fit(benchmark):
         )
 
 
-@pytest.mark.parametrize(
-    ("changes", "line"),
-    [
+def test_what_the_cluster_cannot_run_is_one_line(benchmark):
+    """Refusals that need no answer from the cluster are tested in tests/unit."""
+    jobs = ["squeue", "--noheader", "--states=all", "--format=%i"]
+    before = benchmark.cluster.ask(*jobs)
+    for nodes, changes, options, line in (
+        (4, {"partition": "cpu"}, (), "reperf: cluster.partition: cpu; allowed: gpu"),
         (
-            {"cluster": {"nodes": 4, "devices_per_node": 8, "partition": "cpu"}},
-            "reperf: cluster.partition: cpu; allowed: gpu",
-        ),
-        (
-            {"cluster": {"nodes": 8, "devices_per_node": 8}, "topologies": ["8n1g"]},
+            8,
+            {},
+            (),
             "reperf: suite small: topology 8n1g is too large: 4 of 4 nodes of partition gpu have "
             "1 devices or more; allowed: at most 4n1g",
         ),
-    ],
-)
-def test_what_the_cluster_cannot_run_is_one_line(benchmark, changes, line):
-    """Refusals that need no answer from the cluster are tested in tests/unit."""
-    benchmark.configure(**changes)
-    jobs = ["squeue", "--noheader", "--states=all", "--format=%i"]
-    before = benchmark.cluster.ask(*jobs)
-    answer = benchmark.snakemake()
-    assert answer.returncode == 1
-    assert line in answer.stdout.splitlines()
-    assert "Traceback" not in answer.stdout
+        (
+            4,
+            {},
+            ("--slurm-shell-array-jobs", "train"),
+            "slurm-shell-array-jobs: train; allowed: no",
+        ),
+    ):
+        cluster = {"nodes": nodes, "devices_per_node": 8} | changes
+        benchmark.configure(cluster=cluster, topologies=[f"{nodes}n1g"])
+        said = benchmark.refused(*options).splitlines()
+        assert [one for one in said if one == line or (options and line in one)], said
     assert benchmark.cluster.ask(*jobs) == before
-
-
-def test_job_arrays_are_refused(benchmark):
-    answer = benchmark.snakemake("--slurm-shell-array-jobs", "train")
-    assert answer.returncode == 1
-    assert "slurm-shell-array-jobs: train; allowed: none" in answer.stdout
 
 
 def test_a_folder_in_this_machines_memory_is_refused(benchmark):

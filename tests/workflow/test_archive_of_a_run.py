@@ -14,18 +14,12 @@ from tests.helpers.small_benchmark import Benchmark
 @pytest.mark.parametrize(
     "suite", ["small", pytest.param("small-synthetic", marks=pytest.mark.weekly)]
 )
-def test_an_archive_alone_gives_the_same_tables_and_figures(
-    suite: str, finished: Path, tmp_path: Path
-):
+def test_an_archive_alone_gives_the_same_tables_and_figures(suite, finished, tmp_path):
     file = finished / f"archive/{suite}.zip"
-    answer = Benchmark(finished).call("reperf", "archive", "verify", str(file))
-    assert answer.returncode == 0, answer.stdout
+    Benchmark(finished).said("reperf", "archive", "verify", str(file))
 
     rebuilt = tmp_path / "rebuilt"
-    answer = Benchmark(finished).call(
-        "reperf", "archive", "rebuild", str(file), "--to", str(rebuilt)
-    )
-    assert answer.returncode == 0, answer.stdout
+    Benchmark(finished).said("reperf", "archive", "rebuild", str(file), "--to", str(rebuilt))
     results = [
         *(f"results/suites/{suite}/{table}.csv" for table in ("measurements", "summary")),
         *(f"figures/{suite}-{kind}.{s}" for kind in FIGURE_KINDS for s in ("svg", "png")),
@@ -36,9 +30,8 @@ def test_an_archive_alone_gives_the_same_tables_and_figures(
 
 
 def test_an_archive_is_measured_by_the_window_that_it_records(finished: Path):
-    answer = Benchmark(finished).call("reperf", "measure", "--json", "archive/small.zip")
-    assert answer.returncode == 0, answer.stdout
-    found = [json.loads(line) for line in answer.stdout.splitlines()]
+    said = Benchmark(finished).said("reperf", "measure", "--json", "archive/small.zip")
+    found = [json.loads(line) for line in said.splitlines()]
     table = read_measurements(finished / "results/suites/small/measurements.csv")
     assert [one["throughput"] for one in found] == list(table["throughput"])
     assert {(one["first"], one["last"]) for one in found} == {(2, 4)}
@@ -50,30 +43,26 @@ def test_an_archive_is_measured_by_the_window_that_it_records(finished: Path):
 def test_the_same_runs_are_archived_to_the_same_bytes(finished_benchmark: Benchmark):
     file = finished_benchmark.folder / "archive/small.zip"
     first = file.read_bytes()
-    answer = finished_benchmark.snakemake("--forcerun", "archive", "--", "archive/small.zip")
-    assert answer.returncode == 0, answer.stdout
+    finished_benchmark.made("--forcerun", "archive", "--", "archive/small.zip")
     assert file.read_bytes() == first
 
 
 @pytest.mark.long
-def test_the_report_names_its_archives_and_another_report_keeps_them(
-    finished_benchmark: Benchmark,
-):
+def test_the_report_names_its_archives_and_another_report_keeps_them(finished_benchmark):
     folder = finished_benchmark.folder
     file = folder / "archive/small.zip"
     content, digest = file.read_bytes(), sha256(file)
     assert digest in (folder / "results/report.html").read_text()
     assert digest in (folder / "results/report.md").read_text()
     finished_benchmark.configure(title="another report")
-    answer = finished_benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
+    told = finished_benchmark.made()
     (kept,) = folder.glob("archive/small.*-*.zip")
     assert kept.stem.endswith(f"-{digest[:8]}")
     assert kept.read_bytes() == content
     said = f"archive/small.zip is of another configuration: it is kept as archive/{kept.name}"
-    assert answer.stdout.count(said) == 1
+    assert told.count(said) == 1
     page = (folder / "results/report.html").read_text()
     assert sha256(file) in page
     assert digest not in page
-    answer = finished_benchmark.call("reperf", "archive", "verify", str(kept), str(file))
-    assert answer.stdout.count("all as they were archived") == 2
+    verified = finished_benchmark.said("reperf", "archive", "verify", str(kept), str(file))
+    assert verified.count("all as they were archived") == 2

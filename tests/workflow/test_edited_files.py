@@ -50,16 +50,14 @@ def test_an_edited_table_gets_into_no_report_and_no_archive(finished_benchmark: 
     assert f"write the report: failed: {name}: is not what the logs give" in answer.stdout
     table.touch()
     for _ in range(2):  # the next call is told the same
-        answer = finished_benchmark.snakemake("--retries", "0", "--keep-going")
-        assert answer.returncode != 0
-        assert f"archive small: failed: {name}: is not what the logs give" in answer.stdout
+        said = finished_benchmark.refused("--retries", "0", "--keep-going")
+        assert f"archive small: failed: {name}: is not what the logs give" in said
     after = built_files(finished_benchmark)
     # Snakemake removes what a failed job should have made.
     for path in (Path(PAGE), Path("archive/small.zip")):
         assert after.get(path, before[path]) == before[path]
     table.unlink()
-    answer = finished_benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
+    finished_benchmark.made()
     assert built_files(finished_benchmark) == before
     assert finished_benchmark.planned() == {}
 
@@ -69,9 +67,8 @@ def test_an_edited_figure_gets_into_no_report_and_no_archive(finished_benchmark:
     figure = finished_benchmark.folder / name
     write_in_the_past(figure, f"{figure.read_text()}<!-- edited -->")
     for step, forced in (("write the report", "report"), ("archive small", "archive")):
-        answer = finished_benchmark.snakemake("--retries", "0", "--forcerun", forced)
-        assert answer.returncode != 0
-        assert f"{step}: failed: {name}: is not as it was made" in answer.stdout
+        said = finished_benchmark.refused("--retries", "0", "--forcerun", forced)
+        assert f"{step}: failed: {name}: is not as it was made" in said
 
 
 def test_what_was_lost_is_made_again(finished_benchmark: Benchmark):
@@ -93,8 +90,7 @@ def test_a_lost_log_is_taken_from_the_last_try(finished_benchmark: Benchmark):
     content = log.read_bytes()
     tries = list((finished_benchmark.folder / RUN / "tries").iterdir())
     log.unlink()
-    answer = finished_benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
+    finished_benchmark.made()
     assert log.read_bytes() == content
     assert list((finished_benchmark.folder / RUN / "tries").iterdir()) == tries
 
@@ -126,31 +122,25 @@ def test_an_edited_record_one_that_is_none_and_a_cut_log_refuse_their_runs_and_n
     cells = pd.read_csv(folder / "results/summary.csv")
     assert list(cells["status"]) == ["refused", "partial", "ok", "unsupported"]
     assert list(cells["n"]) == [0, 1, 1, 0]
-    answer = finished_benchmark.call("reperf", "archive", "verify", "archive/small.zip")
-    assert answer.returncode == 0, answer.stdout
+    finished_benchmark.said("reperf", "archive", "verify", "archive/small.zip")
 
 
 @pytest.mark.long
-def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
-    finished_benchmark: Benchmark,
-):
+def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(finished_benchmark):
     built = built_files(finished_benchmark)
     forget(finished_benchmark)
     assert "measure" in (planned := finished_benchmark.planned())
     assert not {"train", "convert", "environment"} & planned.keys()
-    answer = finished_benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
+    finished_benchmark.made()
     assert built_files(finished_benchmark) == built
     forget(finished_benchmark)
     small, synthetic = TOY["suites"]
     finished_benchmark.configure(suites=[small | {"shape": {"loading": 2}}, synthetic], seed=7)
-    answer = finished_benchmark.snakemake()
-    assert answer.returncode == 1
-    assert "loading is 1 by the run record, 2 by the configuration" in answer.stdout
+    said = finished_benchmark.refused()
+    assert "loading is 1 by the run record, 2 by the configuration" in said
     rerun = "snakemake --forcerun $(reperf runs --failed)"
-    assert f"run the failed cells again: {rerun}" in answer.stdout
-    again = finished_benchmark.call("bash", "-c", rerun.replace("--", "results/summary.csv --", 1))
-    assert again.returncode == 0, again.stdout
+    assert f"run the failed cells again: {rerun}" in said
+    finished_benchmark.said("bash", "-c", rerun.replace("--", "results/summary.csv --", 1))
     for path in finished_benchmark.folder.glob("results/runs/*/*/*/*/run.json"):
         run = json.loads(path.read_text())["run"]
         assert run["shape"]["loading"] == (2 if run["suite"] == "small" else 1)
@@ -163,27 +153,40 @@ def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
 TABLES = {"measure", "summarise", "draw_figures", "join_tables", "report", "archive", "complete"}
 
 
-def test_another_configuration_makes_what_it_decides_and_says_why(finished_benchmark: Benchmark):
+def test_another_configuration_makes_what_it_decides_and_says_why(finished_benchmark):
+    small, synthetic = TOY["suites"]
     for changes, made in (
         ({"title": "another title"}, {"report", "archive", "complete"}),
         ({"window": {"warmup": 1, "measured": 3}}, TABLES),
+        ({"suites": [small, synthetic | {"batch_size": 3}]}, {"train", *TABLES}),
         ({"seed": 7}, {"train", *TABLES}),
         ({"data": {"name": "embedded", "parts": 8}}, {"convert", "train", *TABLES}),
     ):
         finished_benchmark.configure(**changes)
-        assert finished_benchmark.planned().keys() == made, changes
-    said = finished_benchmark.snakemake("--dry-run").stdout
+        planned = finished_benchmark.planned()
+        assert planned.keys() == made, changes
+        if "suites" in changes:
+            assert planned["train"] == 1
+    said = finished_benchmark.made("--dry-run")
     assert "Params have changed since last execution" in said
     finished_benchmark.configure()
     assert finished_benchmark.planned() == {}
 
 
-def test_edited_code_is_seen_and_touched_code_is_not(finished_benchmark: Benchmark):
-    library = finished_benchmark.folder / "workflow/reperf"
-    for file in library.rglob("*.py"):
+def test_edited_code_and_descriptions_are_seen_and_touched_code_is_not(finished_benchmark):
+    workflow = finished_benchmark.folder / "workflow"
+    for file in (workflow / "reperf").rglob("*.py"):
         file.touch()
     assert finished_benchmark.planned() == {}
-    with (library / "drawing/figures.py").open("a") as file:
+    described = workflow / "workloads/toy.yaml"
+    text = described.read_text()
+    assert "\nepoch: " in text
+    described.write_text(text.replace("\nepoch: ", "\nepoch: 1"))
+    planned = finished_benchmark.planned().keys()
+    assert {"measure", "summarise", "report", "archive"} <= planned
+    assert "train" not in planned
+    described.write_text(text)
+    with (workflow / "reperf/drawing/figures.py").open("a") as file:
         file.write("\nEDITED = 1\n")
     drawn = {"draw_figures", "draw_published_figures", "report", "archive", "complete"}
     assert finished_benchmark.planned().keys() == drawn
@@ -199,23 +202,11 @@ def test_a_run_is_trained_anew_only_where_its_try_cannot_be_taken_up(finished_be
     manifest.touch()  # Snakemake remembers no checksum of it
     tables = "results/summary.csv"
     assert "train" in finished_benchmark.planned(tables)
-    answer = finished_benchmark.snakemake(tables)
-    assert answer.returncode == 0, answer.stdout
+    finished_benchmark.made(tables)
     assert len(list(tries.iterdir())) == 1
-    answer = finished_benchmark.snakemake(tables, "--forcerun", f"{RUN}/run.json")
-    assert answer.returncode == 0, answer.stdout
+    finished_benchmark.made(tables, "--forcerun", f"{RUN}/run.json")
     assert len(list(tries.iterdir())) == 2
     assert finished_benchmark.planned(tables) == {}
-
-
-def test_what_a_description_says_is_read_anew_by_tables_and_report(finished_benchmark: Benchmark):
-    described = finished_benchmark.folder / "workflow/workloads/toy.yaml"
-    text = described.read_text()
-    assert "\nepoch: " in text
-    described.write_text(text.replace("\nepoch: ", "\nepoch: 1"))
-    planned = finished_benchmark.planned()
-    assert {"measure", "summarise", "report", "archive"} <= planned.keys()
-    assert "train" not in planned
 
 
 @pytest.mark.long
@@ -223,12 +214,10 @@ def test_a_data_set_that_is_not_whole_trains_nothing(finished_benchmark: Benchma
     manifest = finished_benchmark.folder / "data/embedded/tfrecord/manifest.json"
     whole = manifest.read_bytes()
     manifest.write_bytes(b"")
-    answer = finished_benchmark.snakemake("--retries", "0")
-    assert answer.returncode == 1
-    assert f"{manifest.relative_to(finished_benchmark.folder)}: not the data set" in answer.stdout
+    said = finished_benchmark.refused("--retries", "0")
+    assert f"{manifest.relative_to(finished_benchmark.folder)}: not the data set" in said
     manifest.unlink()
-    answer = finished_benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
+    finished_benchmark.made()
     assert manifest.read_bytes() == whole
     assert len(list((finished_benchmark.folder / RUN / "tries").iterdir())) == 1
     assert finished_benchmark.planned() == {}
@@ -248,9 +237,7 @@ def refused(benchmark: Benchmark, *arguments: str) -> str:
     return said[0].removeprefix("reperf: ")
 
 
-def test_a_finished_report_does_not_hide_that_another_one_cannot_be_made(
-    finished_benchmark: Benchmark,
-):
+def test_a_finished_report_does_not_hide_that_another_one_cannot_be_made(finished_benchmark):
     small, synthetic = TOY["suites"]
     missing = "config.yaml: suite small: from: q is not there; allowed: a log, or a folder"
     filled_in = "suites.small.from.q<b>x.path: got 'q<b>x'; allowed: names without { and }, and"
@@ -296,9 +283,7 @@ def test_a_dry_run_writes_nothing(finished_benchmark: Benchmark, tmp_path: Path)
     assert everything_in(finished_benchmark.folder) == before
 
 
-def test_results_that_are_moved_or_copied_are_not_trained_again(
-    finished_benchmark: Benchmark, tmp_path: Path
-):
+def test_results_that_are_moved_or_copied_are_not_trained_again(finished_benchmark, tmp_path):
     moved = Benchmark(finished_benchmark.folder.rename(tmp_path / "moved"))
     assert moved.planned() == {}
     forget(moved)

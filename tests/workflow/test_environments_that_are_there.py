@@ -26,9 +26,8 @@ def test_two_builds_stand_in_one_report_and_one_that_changes_is_trained_again_or
 ):
     entries = {"label": "ours"}, {"environment": str(older), "label": LABEL}
     configure(begun_benchmark, *entries)
-    answer = begun_benchmark.snakemake("results/report.html")
-    assert answer.returncode == 0, answer.stdout
-    trained = [line.split(" 1n1g")[0] for line in answer.stdout.splitlines() if "run " in line]
+    said = begun_benchmark.made("results/report.html")
+    trained = [line.split(" 1n1g")[0] for line in said.splitlines() if "run " in line]
     labels = [line.rpartition("+")[2] for line in trained if "stand-in+" in line]
     assert labels in ([LABEL, "ours", "ours", LABEL], ["ours", LABEL, LABEL, "ours"])
     folder = begun_benchmark.folder
@@ -70,15 +69,13 @@ def test_an_environment_alone_makes_a_report_without_a_network_and_one_that_does
     configure(begun_benchmark, {}, repeats=1, environment=named)
     alone = ["unshare", "--net", "sh", "-c", 'ip link set lo up 2>/dev/null; exec "$@"', "sh"]
     target = RUNS.format("", 1).replace("+", "") + "/run.json"
-    answer = begun_benchmark.call(*alone, *begun_benchmark.command(target))
-    assert answer.returncode == 0, answer.stdout
+    begun_benchmark.said(*alone, *begun_benchmark.command(target))
     record = json.loads((begun_benchmark.folder / target).read_text())
     assert (record["status"], record["environment"]["framework"]) == ("ok", NUMPY)
     assert record["environment"]["site"]["named"] == f"after 'source {older}/bin/activate'"
     (package,) = older.glob("lib/python3*/site-packages/numpy")
     package.rename(older / "elsewhere")
-    answer = begun_benchmark.snakemake("-n")
-    assert answer.returncode == 1
+    said = begun_benchmark.refused("-n")
     line = f"config.yaml: environment after 'source {older}/bin/activate': has no numpy, the fram"
-    assert line in answer.stdout.splitlines()[-1]
-    assert answer.stdout.splitlines()[-1].startswith("reperf: ")
+    assert line in said.splitlines()[-1]
+    assert said.splitlines()[-1].startswith("reperf: ")

@@ -4,16 +4,13 @@ import json
 import os
 import re
 import signal
-import subprocess
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from tests.helpers.small_benchmark import TOY, Benchmark
+from tests.helpers.waiting import wait_for_text
 
 ONE_RUN = [TOY["suites"][1] | {"systems": ["stand-in"]}]
 RERUN = "snakemake --forcerun $(reperf runs --failed)"
@@ -32,34 +29,6 @@ def read_record(run: Path) -> dict:
     return json.loads((run / "run.json").read_text())
 
 
-@contextmanager
-def started(benchmark: Benchmark, *arguments: str) -> Iterator[subprocess.Popen]:
-    process = subprocess.Popen(
-        benchmark.command(*arguments),
-        cwd=benchmark.folder,
-        env=benchmark.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,  # a group of its own, which Ctrl-C in a terminal reaches as a whole
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()
-
-
-def wait_for(log: Path, pattern: str, seconds: float = 600) -> re.Match:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        if log.exists() and (found := re.search(pattern, log.read_text())):
-            return found
-        time.sleep(0.05)
-    raise AssertionError(f"{pattern!r} never came in {log}")
-
-
 def cell(benchmark: Benchmark) -> pd.Series:
     return pd.read_csv(benchmark.folder / "results/summary.csv").iloc[0]
 
@@ -68,9 +37,8 @@ def cell(benchmark: Benchmark) -> pd.Series:
 def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: Benchmark):
     slow = [ONE_RUN[0] | {"shape": {"milliseconds": 600}}]
     benchmark.configure(suites=slow, time_limit=1)
-    answer = benchmark.snakemake()
-    assert answer.returncode != 0
-    lines = answer.stdout.splitlines()
+    said = benchmark.refused()
+    lines = said.splitlines()
     first, again, second, _, incomplete, rerun, last = lines[-7:]
     run = "run 1 of 1: small-synthetic stand-in 1n1g, repeat 1: "
     assert first.startswith(f"{run}failed: results/runs/")
@@ -91,15 +59,13 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
 
     # Asked for by force, it is tried again, and the call fails again.
     path = first_run(benchmark).relative_to(benchmark.folder)
-    asked = benchmark.snakemake("--retries", "0", "--force", "--", f"{path}/run.json")
-    assert asked.returncode == 1, asked.stdout
+    said = benchmark.refused("--retries", "0", "--force", "--", f"{path}/run.json")
     fault = f"reperf: {path}: timeout: no end after 1 s"
-    assert [line for line in asked.stdout.splitlines() if line.startswith(fault)], asked.stdout
+    assert [line for line in said.splitlines() if line.startswith(fault)], said
 
     # The one command that was printed measures the cell, once the cause is gone.
     benchmark.configure(suites=slow)
-    again = benchmark.call("bash", "-c", RERUN)
-    assert again.returncode == 0, again.stdout
+    benchmark.said("bash", "-c", RERUN)
     assert cell(benchmark)["status"] == "ok"
     assert len(list((first_run(benchmark) / "tries").iterdir())) == 4
 
@@ -120,10 +86,9 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark: Benchmark):
     suites = [suite | {"name": name, "shape": shape} for name, (shape, *_) in BAD_ENDS.items()]
     benchmark.configure(suites=suites, time_limit=20)
     asked = "--retries", "0", "results/summary.csv"
-    answer = benchmark.snakemake(*asked)
-    assert answer.returncode == 1
+    said = benchmark.refused(*asked)
     again = RERUN.replace("--forcerun", f"{' '.join(asked)} --forcerun")
-    assert answer.stdout.rstrip().endswith(f"run it again: {again}")
+    assert said.rstrip().endswith(f"run it again: {again}")
     cells = pd.read_csv(benchmark.folder / "results/summary.csv", keep_default_na=False)
     assert list(cells["status"]) == [status for _, status, _ in BAD_ENDS.values()]
     for name, reason in zip(cells["suite"], cells["reason"], strict=True):
@@ -137,17 +102,14 @@ def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Ben
     text = (benchmark.folder / "config.yaml").read_text()
     (benchmark.folder / "config.yaml").write_text(text.replace("repeats: 2", "repeats: 3"))
     run = benchmark.folder / "results/runs/small/stand-in/1n1g/3"
-    with started(benchmark, str(run.relative_to(benchmark.folder) / "run.json")) as snakemake:
-        wait_for(run / "tries/1/train.log", "started on")
+    asked = benchmark.command(str(run.relative_to(benchmark.folder) / "run.json"))
+    with benchmark.started(*asked) as snakemake:
+        wait_for_text(run, "tries/1/train.log", "started on")
         snakemake.send_signal(signal.SIGKILL)
-    end = time.monotonic() + 120
-    while benchmark.trainers() and time.monotonic() < end:
-        time.sleep(0.1)
-    assert not benchmark.trainers()
+    benchmark.wait_until_nobody_trains()
     assert not (run / "run.json").exists()
 
-    answer = benchmark.snakemake("results/summary.csv")
-    assert answer.returncode == 0, answer.stdout
+    benchmark.made("results/summary.csv")
     assert read_record(run)["status"] == "ok"
     assert read_record(benchmark.folder / "results/runs/small/stand-in/1n1g/1") == done
 
@@ -159,8 +121,8 @@ def test_code_that_changes_in_the_middle_of_a_campaign_is_measured_by_no_run(ben
     second = first.with_name("2")
     code = benchmark.folder / "workflow/trainers/contract/driver.py"
     asked = "--retries", "0", "results/summary.csv"
-    with started(benchmark, *asked) as snakemake:
-        wait_for(first / "tries/1/train.log", "started on")
+    with benchmark.started(*benchmark.command(*asked)) as snakemake:
+        wait_for_text(first, "tries/1/train.log", "started on")
         code.write_text(code.read_text() + "\nEDITED = True\n")
         said, _ = snakemake.communicate(timeout=300)
     edited = code.relative_to(benchmark.folder)
@@ -171,8 +133,7 @@ def test_code_that_changes_in_the_middle_of_a_campaign_is_measured_by_no_run(ben
     assert not (second / "run.json").exists()
     assert re.search(f"repeat 2: failed: .*{why}", said), said
 
-    answer = benchmark.snakemake(*asked)
-    assert answer.returncode == 0, answer.stdout
+    benchmark.made(*asked)
     assert cell(benchmark)["n"] == 2
     assert read_record(first)["trainer"] == read_record(second)["trainer"]
 
@@ -180,8 +141,8 @@ def test_code_that_changes_in_the_middle_of_a_campaign_is_measured_by_no_run(ben
 def test_a_run_that_ends_because_its_workflow_is_told_to_is_no_failed_run(benchmark: Benchmark):
     benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
     run = first_run(benchmark)
-    with started(benchmark, "--retries", "0") as snakemake:
-        wait_for(run / "tries/1/train.log", "started on")
+    with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
+        wait_for_text(run, "tries/1/train.log", "started on")
         os.killpg(snakemake.pid, signal.SIGTERM)
         snakemake.communicate(timeout=300)
     assert not benchmark.trainers()
@@ -191,12 +152,9 @@ def test_a_run_that_ends_because_its_workflow_is_told_to_is_no_failed_run(benchm
 
 def test_two_workflows_do_not_measure_in_one_folder(benchmark: Benchmark):
     benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
-    log = first_run(benchmark) / "tries/1/train.log"
-    with started(benchmark) as first:
-        wait_for(log, "started on")
-        second = benchmark.snakemake()
-        assert second.returncode != 0
-        assert f"in use by process {first.pid}" in second.stdout
+    with benchmark.started(*benchmark.command()) as first:
+        wait_for_text(first_run(benchmark), "tries/1/train.log", "started on")
+        assert f"in use by process {first.pid}" in benchmark.refused()
         os.killpg(first.pid, signal.SIGINT)
         first.communicate(timeout=300)
     assert not benchmark.trainers()
@@ -207,9 +165,6 @@ def test_a_full_disk_is_one_line_and_loses_nothing(benchmark: Benchmark, new_dis
     runs = benchmark.folder / "results/runs"
     runs.parent.mkdir(exist_ok=True)
     runs.symlink_to(new_disk("4k"))
-    answer = benchmark.snakemake("--retries", "0")
-    assert answer.returncode != 0
-    assert "No space left on device" in answer.stdout
-    assert "Traceback" not in answer.stdout
+    assert "No space left on device" in benchmark.refused("--retries", "0")
     assert not (first_run(benchmark) / "run.json").exists()
     assert not benchmark.trainers()

@@ -83,12 +83,9 @@ def theirs(tmp_path_factory, environments: Path, begun: Path) -> Benchmark:
             for name, source in sources.items()
         ]
     )
-    answer = benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
-    assert "Traceback" not in answer.stdout
+    assert "Traceback" not in benchmark.made()
     for name in sources:
-        verified = benchmark.call("reperf", "archive", "verify", f"archive/{name}.zip")
-        assert verified.returncode == 0, verified.stdout
+        benchmark.said("reperf", "archive", "verify", f"archive/{name}.zip")
     return benchmark
 
 
@@ -98,10 +95,7 @@ def table(theirs: Benchmark, suite: str, name: str) -> pd.DataFrame:
 
 def rebuilt(theirs: Benchmark, suite: str, folder: Path) -> Path:
     """A suite's archive rebuilt, which gives the same tables."""
-    answer = theirs.call(
-        "reperf", "archive", "rebuild", f"archive/{suite}.zip", "--to", str(folder)
-    )
-    assert answer.returncode == 0, answer.stdout
+    theirs.said("reperf", "archive", "rebuild", f"archive/{suite}.zip", "--to", str(folder))
     for name in ("measurements", "summary"):
         file = f"results/suites/{suite}/{name}.csv"
         assert (folder / file).read_bytes() == (theirs.folder / file).read_bytes()
@@ -109,9 +103,7 @@ def rebuilt(theirs: Benchmark, suite: str, folder: Path) -> Path:
 
 
 @of_one_report
-def test_an_archive_of_logs_becomes_a_report_and_again_when_it_has_changed(
-    theirs: Benchmark, tmp_path: Path
-):
+def test_an_archive_of_logs_becomes_a_report_and_again_when_it_has_changed(theirs, tmp_path):
     folder = theirs.folder
     cells = table(theirs, "archived", "summary").set_index("topology")
     assert list(cells["system"]) == ["oneflow", "oneflow"]
@@ -166,8 +158,7 @@ def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark
     small, synthetic = TOY["suites"]
     finished_benchmark.configure(suites=[small | {"from": ["earlier"]}, synthetic])
     assert "train" not in finished_benchmark.planned()
-    answer = finished_benchmark.snakemake("results/summary.csv")
-    assert answer.returncode == 0, answer.stdout
+    finished_benchmark.made("results/summary.csv")
     cells = pd.read_csv(folder / "results/suites/small/summary.csv", keep_default_na=False)
     assert list(cells["source"]) == ["", "", "earlier", "earlier"]
     ours, theirs = cells[cells["source"] == ""], cells[cells["source"] != ""]
@@ -179,7 +170,5 @@ def test_own_runs_and_logs_of_others_share_a_table(finished_benchmark: Benchmark
 
 def test_logs_that_are_not_there_are_one_line(benchmark: Benchmark):
     benchmark.configure(suites=[SUITE | {"name": "theirs", "from": "nowhere.zip"}])
-    answer = benchmark.snakemake("--dry-run")
-    assert answer.returncode != 0
-    assert "config.yaml: suite theirs: from: nowhere.zip is not there; allowed: " in answer.stdout
-    assert "Traceback" not in answer.stdout
+    said = benchmark.refused("--dry-run")
+    assert "config.yaml: suite theirs: from: nowhere.zip is not there; allowed: " in said

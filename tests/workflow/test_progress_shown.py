@@ -86,21 +86,17 @@ def full_log(benchmark: Benchmark) -> str:
     return log.read_text()
 
 
-def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(
-    begun_benchmark: Benchmark,
-):
+def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(begun_benchmark):
     benchmark = begun_benchmark
     benchmark.configure(suites=ONE_RUN)
-    answer = benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
+    said = benchmark.made()
     # Other tests keep this machine busy, and the call may say so.
-    said = answer.stdout.splitlines()
-    lines = [line for line in said if not line.startswith("this machine is busy")]
-    assert re.fullmatch(r"1 run and \d+ other steps to do", lines[-4]), answer.stdout
+    lines = [line for line in said.splitlines() if not line.startswith("this machine is busy")]
+    assert re.fullmatch(r"1 run and \d+ other steps to do", lines[-4]), said
     assert lines[-3].startswith(said_of_the_run(benchmark))
     assert lines[-2:] == ["write the report; its log: logs/report.log", WHERE]
-    assert "\x1b" not in answer.stdout
-    assert "Reason: " not in answer.stdout
+    assert "\x1b" not in said
+    assert "Reason: " not in said
     assert "Reason: Missing output files: results/runs/" in full_log(benchmark)
     assert "-m reperf.training results/runs/small-synthetic/stand-in/1n1g/1/plan.json " in full_log(
         benchmark
@@ -108,33 +104,28 @@ def test_in_a_pipe_there_is_a_plain_line_a_run_and_the_full_text_is_in_a_log(
 
 
 def test_a_dry_run_is_snakemakes_own_with_its_reasons(benchmark: Benchmark):
-    answer = benchmark.snakemake("-n")
-    assert answer.returncode == 0, answer.stdout
-    assert re.search(r"^train +5$", answer.stdout, re.MULTILINE)
+    said = benchmark.made("-n")
+    assert re.search(r"^train +5$", said, re.MULTILINE)
     # In whichever order: Snakemake has a set of them.
-    assert re.search(r"^Reason: Missing output files: .*results/report\.md", answer.stdout, re.M)
+    assert re.search(r"^Reason: Missing output files: .*results/report\.md", said, re.M)
     assert not (benchmark.folder / "results").exists()
 
 
 def test_a_plan_whose_reader_goes_away_ends_without_a_word(benchmark: Benchmark):
-    answer = benchmark.call("bash", "-c", "set -o pipefail; snakemake -n | head -1")
-    assert answer.returncode == 0, answer.stdout
-    assert "Traceback" not in answer.stdout
-    assert "BrokenPipe" not in answer.stdout
+    said = benchmark.said("bash", "-c", "set -o pipefail; snakemake -n | head -1")
+    assert "Traceback" not in said
+    assert "BrokenPipe" not in said
 
 
 @pytest.mark.long
 def test_quiet_says_nothing_of_what_goes_well(benchmark: Benchmark):
-    answer = benchmark.snakemake("--quiet", "--", "results/runs/small/stand-in/1n1g/1/run.json")
-    assert answer.returncode == 0, answer.stdout
-    assert [line for line in answer.stdout.splitlines() if "run 1" in line or "step" in line] == []
+    said = benchmark.made("--quiet", "--", "results/runs/small/stand-in/1n1g/1/run.json")
+    assert [line for line in said.splitlines() if "run 1" in line or "step" in line] == []
     assert "Reason: " in full_log(benchmark)
 
 
 @pytest.mark.long
-def test_on_a_terminal_the_runs_are_lines_above_a_display_that_goes_away(
-    begun_benchmark: Benchmark,
-):
+def test_on_a_terminal_the_runs_are_lines_above_a_display_that_goes_away(begun_benchmark):
     benchmark = begun_benchmark
     benchmark.configure(suites=ONE_RUN)
     terminal = Terminal(benchmark)

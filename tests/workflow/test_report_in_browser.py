@@ -1,33 +1,19 @@
 """The report of a real benchmark in a real browser: Debian's chromium."""
 
-import shutil
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 from reperf.number_format import in_four_digits
 from reperf.tables import SUMMARY, read_summary, write_table
 
-from tests.helpers.refusal import cannot_run
 from tests.helpers.small_benchmark import Benchmark
 from tests.unit.report.eight_systems import dlperf, eight_systems
 
 pytestmark = pytest.mark.browser
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium", path="/usr/bin")
-FLAGS = [
-    "--headless",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
 DESK = {"width": 1280, "height": 900}
 PHONE = {"width": 390, "height": 844}
 
@@ -39,16 +25,6 @@ class Visit:
     page: Page
     errors: list[str] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if CHROMIUM is None:
-        cannot_run("a browser to open the report in: apt-get install chromium")
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
 
 
 @pytest.fixture
@@ -219,7 +195,7 @@ def test_provenance_opens_on_demand(visit, report):
         assert file.read_bytes()
         assert file.name in ("train.log", "run.json")
     log.click()
-    assert ":::MLLOG" in page.locator("body").inner_text()
+    expect(page.locator("body")).to_contain_text(":::MLLOG")
 
 
 def brightness(page: Page, element: str, what: str) -> float:

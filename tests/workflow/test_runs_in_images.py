@@ -4,13 +4,13 @@ import json
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
 
 from tests.helpers.small_benchmark import SMALL, TOY, Benchmark, new_benchmark
 from tests.helpers.small_image import NUMPY, TORCH, link_image
+from tests.helpers.waiting import wait_for_text, wait_until
 
 pytestmark = pytest.mark.image
 SUITE = TOY["suites"][0] | {"input": "synthetic", "topologies": ["1n2g"], "repeats": 1}
@@ -47,8 +47,7 @@ def test_the_whole_report_is_made_from_an_image_and_names_it_and_again_once_that
 ):
     benchmark.take_over(begun)
     configure(benchmark, image)
-    answer = benchmark.snakemake()
-    assert answer.returncode == 0, answer.stdout
+    benchmark.made()
     digest = checked_digest(benchmark, image)
     page = (benchmark.folder / "results/report.html").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if f"<code>{digest}</code></td>" in line]
@@ -65,13 +64,11 @@ def test_the_whole_report_is_made_from_an_image_and_names_it_and_again_once_that
     (image / "etc/motd").write_text("a newer image\n")
     # What was trained in the image as it was stays; what would train in it now is refused.
     assert benchmark.planned() == {}
-    answer = benchmark.snakemake("--forcerun", RECORD, "--retries", "0", "--", RECORD)
-    assert answer.returncode == 1
-    assert f"its image {image} has changed since; once .images/" in answer.stdout
+    said = benchmark.refused("--forcerun", RECORD, "--retries", "0", "--", RECORD)
+    assert f"its image {image} has changed since; once .images/" in said
     (made,) = benchmark.folder.glob(".images/*/environment.json")
     made.unlink()
-    answer = benchmark.snakemake("--forcerun", RECORD, "--", RECORD)
-    assert answer.returncode == 0, answer.stdout
+    benchmark.made("--forcerun", RECORD, "--", RECORD)
     assert checked_digest(benchmark, image) != digest
 
 
@@ -100,29 +97,15 @@ def test_a_run_that_is_ended_leaves_no_process_and_no_container(benchmark, image
     # Podman's containers are no children of its command.
     window = {"warmup": 2, "measured": 8}
     configure(benchmark, image, iterations=2000, window=window, time_limit=600)
-    process = subprocess.Popen(
-        benchmark.command(RECORD),
-        cwd=benchmark.folder,
-        env=benchmark.environment,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    log = (benchmark.folder / RECORD).parent / "tries/1/train.log"
-    until = time.monotonic() + 500
-    while not (log.exists() and '"iteration": 2' in log.read_text()):
-        assert time.monotonic() < until, "the run never began"
-        assert process.poll() is None
-        time.sleep(0.5)
-    assert containers_of(benchmark)
-    os.killpg(process.pid, signal.SIGTERM)
-    process.wait(300)
-    until = time.monotonic() + 120
-    while benchmark.trainers() or containers_of(benchmark):
-        assert time.monotonic() < until, (benchmark.trainers(), containers_of(benchmark))
-        time.sleep(0.5)
-    ended = json.loads(log.with_name("run.json").read_text())
+    run = (benchmark.folder / RECORD).parent
+    with benchmark.started(*benchmark.command(RECORD)) as process:
+        wait_for_text(run, "tries/1/train.log", '"iteration": 2')
+        assert containers_of(benchmark)
+        os.killpg(process.pid, signal.SIGTERM)
+        process.communicate(timeout=300)
+    benchmark.wait_until_nobody_trains()
+    wait_until(lambda: not containers_of(benchmark), "the containers to end")
+    ended = json.loads((run / "tries/1/run.json").read_text())
     assert "stopped from outside: SIGTERM" in ended["reason"]
 
 
@@ -131,8 +114,7 @@ def test_an_images_torch_for_gpus_trains_and_says_what_it_was_compiled_for(bench
     suite = SMALL["suites"][0] | {"input": "synthetic", "topologies": ["1n2g"], "repeats": 1}
     benchmark.configure(suites=[suite], images={"pytorch": str(torch_image)}, container=PODMAN)
     record = "results/runs/small/pytorch/1n2g/1/run.json"
-    answer = benchmark.snakemake(record)
-    assert answer.returncode == 0, answer.stdout
+    benchmark.made(record)
     environment = json.loads((benchmark.folder / record).read_text())["environment"]
     assert environment["packages"]["torch"] == TORCH
     assert set(environment["overlay"]) == {"opencv-python-headless", "simplejpeg"}

@@ -29,9 +29,7 @@ OTHERS = [pytest.param(one, marks=pytest.mark.weekly) for one in promised() if o
 
 
 @pytest.mark.parametrize("version", [HERE, *OTHERS])
-def test_an_installed_wheel_measures_verifies_and_rebuilds(
-    version: str, wheel: Path, real_finished: Path, tmp_path: Path
-):
+def test_an_installed_wheel_measures_verifies_and_rebuilds(version, wheel, real_finished, tmp_path):
     folder = tmp_path / "elsewhere"
     folder.mkdir()
     # Its environment has nothing of this clone: neither its packages nor its folder.
@@ -73,9 +71,7 @@ def test_an_installed_wheel_measures_verifies_and_rebuilds(
     assert remade == f"new: 17 files made again, all with the same bytes as in {archive}\n"
 
 
-def test_the_wheel_alone_measures_and_verifies_and_says_what_needs_more(
-    wheel: Path, tmp_path: Path
-):
+def test_the_wheel_alone_measures_and_verifies_and_says_what_needs_more(wheel, tmp_path):
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     uv, folder = find_uv_bin(), tmp_path / "environment"
     install = [uv, "pip", "install", "--quiet", "--constraints", ROOT / "requirements.txt", wheel]
