@@ -2,6 +2,7 @@
 
 import json
 import re
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -85,3 +86,41 @@ def test_one_interval_that_is_far_longer_than_the_others_is_said(seconds, rates,
     if warned:
         assert found.warnings[0].startswith("gap: the iterations 80 to 100 take ")
         assert warned in found.warnings[0]
+
+
+def through_a_pipe(held: int, loss: str = "7.0") -> list[str]:
+    """gluon-cv's lines of 2 s an iteration, stamped when so many have been written together."""
+    log = ["Total batch size is set to 32 on 1 GPUs"]
+    for at in range(1, 241):
+        stamp = datetime(2026, 1, 1) + timedelta(seconds=2 * held * -(-at // held))
+        log.append(
+            f"{stamp},000 - train_net.py[line:175] - INFO: [Epoch 0][Batch {at}], Speed: 16.0 "
+            f"samples/sec, CrossEntropy={loss}"
+        )
+    return log
+
+
+@pytest.mark.parametrize(("held", "code"), [(1, ""), (25, "clock"), (60, "clock")])
+def test_lines_that_a_buffer_held_back_give_no_number(held, code):
+    found = measure_one([re.sub(r"Speed: \S+", "Speed: 0", line) for line in through_a_pipe(held)])
+    assert found.code == code
+    if code:
+        assert "when a buffer was written" in found.reason
+    else:
+        assert found.throughput == pytest.approx(16)
+
+
+@pytest.mark.parametrize(
+    ("lost", "warned"), [(range(0), 0), (range(61, 62), 0), (range(60, 500), 1)]
+)
+def test_a_model_that_has_diverged_is_said(lost, warned):
+    log = [
+        f" iteration {at:8}/ 500 | consumed samples: {16 * at} | elapsed time per iteration (ms): "
+        f"100.0 | learning rate: 1.0E-04 | global batch size: 16 | "
+        f"lm loss: {'nan' if at in lost else '1.1E+01'} | loss scale: 1.0 |"
+        for at in range(1, 131)
+    ]
+    found = measure_one(log)
+    assert found.throughput == pytest.approx(160)
+    assert len(found.warnings) == warned
+    assert all("not-finite: the loss is no finite number in 61 of" in one for one in found.warnings)

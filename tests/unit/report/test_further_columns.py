@@ -124,6 +124,27 @@ def test_a_suite_beside_its_synthetic_twin_says_what_the_loader_costs(big_benchm
     assert "What the loader costs" not in big_benchmark.pages[0]
 
 
+def test_a_repeat_that_had_ended_well_before_says_that_it_was_chosen(big_benchmark, plain_pages):
+    records = [
+        record.model_copy(update={"ended_well_before": 2}) if record.run.repeat == 3 else record
+        for record in big_benchmark.records
+    ]
+    for page in big_benchmark.but(records=records).pages:
+        assert "Trained again: of OneFlow on 1n1g, repeat 3 had ended well 2 times before" in page
+    assert not any("Trained again" in page for page in plain_pages)
+
+
+def test_cells_whose_repeats_took_no_turns_say_so(big_benchmark, plain_pages):
+    runs = big_benchmark.measurements
+    later = runs["log"].str.contains("/oneflow/")
+    days = runs["repeat"].map("2026-01-0{}T00:00:00.000+00:00".format)
+    apart = big_benchmark.with_runs(date=days.where(~later, days.str.replace("-01-", "-02-")))
+    for page in apart.pages:
+        assert "One after the other: all repeats of OneFlow on 1n1g started after those of" in page
+    for page in (*big_benchmark.with_runs(date=days).pages, *plain_pages):
+        assert "One after the other" not in page
+
+
 def test_runs_that_differ_make_no_one_thing(big_benchmark):
     runs = big_benchmark.measurements
     other = runs["key"].str.replace("lock ab", "lock cd")
@@ -138,6 +159,12 @@ def test_runs_that_differ_make_no_one_thing(big_benchmark):
         (
             lambda record: {"host": record.host.model_copy(update={"cores": 3})},
             "how many CPUs they may use",
+        ),
+        (
+            lambda record: {
+                "host": record.host.model_copy(update={"kernel": "6.2", "driver": "9"})
+            },
+            "operating system, GPU driver",
         ),
     ],
 )

@@ -39,7 +39,7 @@ CHECKS = (
     Check("restart", "The program was started anew in the window."),
     Check("evaluations", "Evaluations in the window cannot be left out of its time."),
     # Can its times and its counts be believed?
-    Check("clock", "The clock steps back, stands still, or is too coarse for the window."),
+    Check("clock", "The clock steps back, stands still, or is too coarse, or lines were held back."),
     Check("two-clocks", "The log's two clocks disagree."),
     Check("outside-run", "The window does not lie within its run's start and end."),
     Check("pace", "The window's time is not what its lines print an iteration to take."),
@@ -59,6 +59,7 @@ CHECKS = (
         "One interval of the window is far longer than the others: a clock was set, or it paused.",
         refuses=False,
     ),
+    Check("not-finite", "The loss is no finite number at the window's end.", refuses=False),
     Check(
         "implied-length",
         "No line says how many tokens a sample has: it follows from the batch that was given.",

@@ -25,6 +25,7 @@ NOTES = ("on several hosts", "unconfirmed", "clock was set")
 """How marks begin that say what a number is of, and not that it is doubtful."""
 OF_LOGS = {
     "gap": "a gap in the window",
+    "not-finite": "loss not finite",
     "implied-length": "the batch as given",
     "clock-set": NOTES[2],
 }

@@ -4,10 +4,11 @@ A log of ours must print what its run prints, no iteration less and none more. I
 run record beside the log says, and the log's own `configuration` event.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 from math import fsum, inf
 from statistics import fmean, median
 
@@ -39,6 +40,9 @@ what they print is a mean of a few iterations."""
 FEWEST_PACES = 3
 LONG = 20.0
 """An interval may be this many times as long as the median; DENIED, if its line has a speed."""
+HELD_BACK = 0.02
+"""Lines are printed at once if an interval takes this part of the others' time, or less."""
+_NOT_FINITE = re.compile(rb"(?i)loss\w*['\"]?[:= (]{1,4}[-+]?(?:nan|inf)\b")
 FEWEST_STEPS = 4  # intervals of a window, of which a median is one
 BETWEEN_MACHINES = 1.0
 """Seconds by which the wall clock of a run record may differ from that of its log."""
@@ -116,8 +120,9 @@ def check_times(window: WindowOfRun) -> tuple[str, ...]:
         )
     warnings = _check_second_clock(window)
     _check_pace(window)
+    _check_flushed(window)
     _check_within_run(window)
-    return (*warnings, *_gaps(window))
+    return (*warnings, *_gaps(window), *_diverged(window))
 
 
 def _check_second_clock(window: WindowOfRun) -> tuple[str, ...]:
@@ -193,6 +198,56 @@ def _check_pace(window: WindowOfRun) -> None:
             "pace",
             f"an iteration of the window takes {took:.4g} s by the log's time stamps, and "
             f"{usual:.4g} s by what most of its lines print",
+        )
+
+
+def _check_flushed(window: WindowOfRun) -> None:
+    """Check that lines were stamped when they were printed, and not when a buffer was written.
+
+    Where another program stamps what it reads, many lines may have one time: then nobody knows when
+    the window began, and when it ended. One interval counts as a pause, whatever it takes.
+    """
+    steps = window.steps
+    if window.records[0].time is None or len(steps) < FEWEST_STEPS:
+        return
+    longest = max(steps, key=lambda step: step.seconds)
+    usual = (window.seconds - longest.seconds) / window.iterations
+    if longest.seconds > (1 - HELD_BACK) * window.seconds:
+        raise Refused(
+            "clock",
+            f"{longest.seconds:.4g} of the window's {window.seconds:.4g} s lie between the "
+            f"iterations {longest.start} and {longest.stop}: lines were stamped when a buffer was "
+            "written, the clock was set, or training stood still",
+        )
+
+    def at_once(step: Interval) -> bool:
+        return step.seconds <= HELD_BACK * usual * (step.stop - step.start)
+
+    unknown = max(2 * tick_of(window.records, steps), TOLERANCE * window.seconds)
+    for held, some in groupby(steps, at_once):
+        part = list(some)
+        first, last = part[0].start, part[-1].stop
+        took = usual * (last - first)
+        if held and took > unknown:
+            raise Refused(
+                "clock",
+                f"the lines of the iterations {first} to {last} have one time, and so many take "
+                f"{took:.4g} s: they were stamped when a buffer was written; allowed: lines that "
+                "are written as they are printed, as python -u does",
+            )
+
+
+def _diverged(window: WindowOfRun) -> Iterator[str]:
+    """Where the loss is no number at the end of a window: the model learns nothing any more."""
+    first, last = window.ends
+    lines = [line for line in window.records if first < line.iteration <= last and line.text]
+    lost = [line.iteration for line in lines if _NOT_FINITE.search(line.text)]
+    # Loss scaling has single ones.
+    if len(lost) > 1 and lost[-2:] == [line.iteration for line in lines[-2:]]:
+        yield (
+            f"not-finite: the loss is no finite number in {len(lost)} of the window's "
+            f"{len(lines)} lines, from iteration {lost[0]} on: the model has diverged, and such "
+            "training need not be as fast as any other"
         )
 
 

@@ -205,6 +205,9 @@ class RunRecord(Sealed):
     plan: str = Field("", description="SHA-256 of the plan's content, all but its `aside`")
     call: str = Field("", description="the call of Snakemake: host, process, time; empty: none")
     attempt: int = Field(description="1 for the first try of a call")
+    ended_well_before: int = Field(
+        0, description="tries of the same plan that had ended well, and were trained again"
+    )
     command: tuple[str, ...]
     servers_command: tuple[str, ...] = ()
     """what started the parameter servers; empty: there are none"""

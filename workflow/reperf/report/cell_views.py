@@ -46,16 +46,30 @@ class CellView(Entry):
         """Settings in which its runs differ; if there are any, the runs are not repeats."""
         runs = [run for run in self.runs if run.row.status == "ok"]
         parts = differing({run.row.key for run in runs if run.row.key})
-        names = differing_variables(run.record for run in runs if run.record)
-        sets = (run.record.data_set for run in runs if run.record)
-        times = {data.times for data in sets if data}
-        may_use = {run.record.host.cores for run in runs if run.record}
+        records = [run.record for run in runs if run.record]
+        names = differing_variables(records)
+        hosts = [record.host for record in records]
         others: dict[str, Collection[object]] = {
-            "when the images of their folder were written": times,
-            "how many CPUs they may use": may_use,
+            "when the images of their folder were written": {
+                record.data_set.times for record in records if record.data_set
+            },
+            "how many CPUs they may use": {host.cores for host in hosts},
+            "operating system": {(host.os, host.kernel) for host in hosts},
+            "GPU driver": {host.driver for host in hosts},
         }
         told = [what for what, values in others.items() if len(values) > 1]
         return [part for part in parts if part != VARIABLES or not names] + names + told
+
+    @property
+    def started(self) -> list[str]:
+        """When its measured runs started, in order; logs of others do not say."""
+        return sorted(run.row.date for run in self.runs if run.row.status == "ok" and run.row.date)
+
+    @property
+    def trained_again(self) -> list[RunView]:
+        """The measured runs that had ended well before, and that somebody had trained again."""
+        runs = (run for run in self.runs if run.row.status == "ok")
+        return [run for run in runs if run.record and run.record.ended_well_before]
 
     @property
     def throttled(self) -> list[RunView]:

@@ -247,6 +247,21 @@ class SuiteView:
         return finding(self.panels)
 
     @property
+    def apart(self) -> list[tuple[CellView, CellView]]:
+        """Pairs with the fastest cell of a device count whose repeats were not interleaved.
+
+        All runs of the first cell had started before any run of the second did.
+        """
+        pairs = []
+        for panel in self.panels:
+            for rival in panel.ranked[1:]:
+                both = sorted((panel.first.cell, rival.cell), key=lambda cell: cell.started)
+                before, after = (cell.started for cell in both)
+                if len(before) > 1 < len(after) and before[-1] < after[0]:
+                    pairs.append((both[0], both[1]))
+        return pairs
+
+    @property
     def compared(self) -> list[tuple[CellView, Rival[CellView] | None]]:
         """The rows of the table: by device count, the fastest first; without a number, no rival."""
         rows: list[tuple[CellView, Rival[CellView] | None]] = []

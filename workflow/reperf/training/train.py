@@ -42,7 +42,7 @@ from reperf.training.load import Watch
 from reperf.training.places import Place
 from reperf.training.start import Start, start_of, why_not_planned
 from reperf.training.telemetry import gpu_meters, power_of_window, used_gpus
-from reperf.training.tries import LOST, STOPPED, ended_try, keep, new_try, this_call
+from reperf.training.tries import LOST, STOPPED, ended_try, ended_well, keep, new_try, this_call
 from reperf.values import Status
 
 # Collectives have time limits of their own: gloo's are 30 s or more, NCCL's in torch ten minutes;
@@ -101,13 +101,19 @@ def train(
         keep(ended, run_folder)
         return
     resolved = plan.with_batch(search.batch_size) if search else plan
-    folder = new_try(run_folder, plan)
+    before, folder = ended_well(plan), new_try(run_folder, plan)
     if search and search.status != "ok":
         _leave_without_batch(resolved.run, search, folder, attempt, plan.digest)
         keep(folder, run_folder)
         return
     stopped, record = try_once(
-        resolved, place(resolved.run), folder, attempt=attempt, digest=plan.digest, search=search
+        resolved,
+        place(resolved.run),
+        folder,
+        attempt=attempt,
+        digest=plan.digest,
+        search=search,
+        ended_well_before=before,
     )
     if stopped or (record.status not in FINAL and not last):
         raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
@@ -142,6 +148,7 @@ def try_once(
     attempt: int,
     digest: str = "",
     search: LargestBatch | None = None,
+    ended_well_before: int = 0,
 ) -> tuple[bool, RunRecord]:
     """Train, and write the log and the record of this try; see `train`.
 
@@ -165,6 +172,7 @@ def try_once(
         plan=digest or plan.digest,
         call=this_call(),
         attempt=attempt,
+        ended_well_before=ended_well_before,
         command=tuple(start.trainers.words),
         servers_command=tuple(start.servers.words) if start.servers else (),
         variables=start.variables,

@@ -58,6 +58,16 @@ def ended_try(plan: RunPlan, batch_size: int | None) -> Path | None:
     return None
 
 
+def ended_well(plan: RunPlan) -> int:
+    """How many tries of a run have ended well under today's plan."""
+    number = 0
+    for folder in _tries(plan.run.folder):
+        with suppress(ReperfError):
+            record = RunRecord.read(folder / RUN_RECORD)
+            number += record.plan == plan.digest and record.status == "ok"
+    return number
+
+
 def _is_of(record: RunRecord, plan: RunPlan, batch_size: int | None) -> bool:
     """Whether a record is of a plan, and of the image, the data and the batch of today."""
     image = record.environment.image
