@@ -45,7 +45,9 @@ CHECKS = (
     Check("restart", "The program was started anew in the window."),
     Check("evaluations", "Evaluations in the window cannot be left out of its time."),
     # Can its times and its counts be believed?
-    Check("clock", "The clock steps back, stands still, or is too coarse, or lines were held back."),
+    Check(
+        "clock", "The clock steps back, stands still, or is too coarse, or lines were held back."
+    ),
     Check("two-clocks", "The log's two clocks disagree."),
     Check("outside-run", "The window does not lie within its run's start and end."),
     Check("pace", "The window's time is not what its lines print an iteration to take."),

@@ -40,17 +40,21 @@ _READ = (
 _NOT_READ = re.compile(
     r"TF_(?:VAR|CLI|TOKEN|LOG|WORKSPACE|DATA_DIR|REGISTRY|REATTACH|INPUT|IN_AUTOMATION)(?:_|$)"
     r"|.*(?:_KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)"
+    # Snakemake sets it to the cores of its call; OpenBLAS reads OPENBLAS_NUM_THREADS first, which a
+    # plan sets.
+    r"|GOTO_NUM_THREADS"
 )
 _NAME = re.compile(rf"(?:{'|'.join(_READ)})\w*", re.ASCII)
 _OF_A_MACHINE = re.compile(
     r".*_(?:HOME|ROOT|PATH|DIR|FILE|VERSION|IFNAME|HCA|DEVICES|DEVICE_ORDINAL|CAPABILITIES)"
-    r"|NVIDIA_REQUIRE_.*"
+    r"|NVIDIA_REQUIRE_.*|GOTO_NUM_THREADS"
 )
 """Names of those that say where things are on a machine, or what an image is."""
 _OF_A_RUN = frozenset(
     {
         *("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"),
         "GPU_DEVICE_ORDINAL",  # Slurm gives it to jobs, of NVIDIA's GPUs, too
+        "GOTO_NUM_THREADS",  # in older records
     }
 )
 """Which of a machine's devices a run has, which its repeats need not share."""
