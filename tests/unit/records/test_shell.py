@@ -27,6 +27,7 @@ def test_what_a_library_reads_is_recorded(name):
 @pytest.mark.parametrize(
     "name",
     [
+        "GOTO_NUM_THREADS",  # of Snakemake, which sets it to the cores of its call
         *("HOME", "MY_OMP_NUM_THREADS", "omp_num_threads", "LDFLAGS", "OMP_; x"),
         # Terraform's, and secrets.
         *("TF_VAR_password", "TF_CLI_CONFIG_FILE", "TF_LOG", "NVIDIA_API_KEY", "JAX_TOKEN"),

@@ -39,6 +39,9 @@ _READ = (
 _NOT_READ = re.compile(
     r"TF_(?:VAR|CLI|TOKEN|LOG|WORKSPACE|DATA_DIR|REGISTRY|REATTACH|INPUT|IN_AUTOMATION)(?:_|$)"
     r"|.*(?:_KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL)"
+    # Snakemake sets it to the cores of its call; OpenBLAS reads OPENBLAS_NUM_THREADS first, which a
+    # plan sets.
+    r"|GOTO_NUM_THREADS"
 )
 _NAME = re.compile(rf"(?:{'|'.join(_READ)})\w*", re.ASCII)
 _OF_A_MACHINE = re.compile(
