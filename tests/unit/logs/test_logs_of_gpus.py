@@ -61,3 +61,7 @@ def test_the_page_of_results_has_the_throughput_of_each_log():
         (f"{row.throughput:,.2f} {row.unit}", Path(row.log).name) for row in table.itertuples()
     ]
     assert sorted(rows) == sorted(measured)
+    report = reperf.measure(MEASURED / "h200-report", window=(30, 80))
+    throughputs = report.throughput[report.status == "ok"]
+    assert len(throughputs) == 6
+    assert [one for one in throughputs if f"| {one:,.2f} |" not in page] == []
