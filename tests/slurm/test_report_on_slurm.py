@@ -381,7 +381,7 @@ def test_what_the_cluster_cannot_run_is_one_line(benchmark):
             4,
             {},
             ("--slurm-shell-array-jobs", "train"),
-            "slurm-shell-array-jobs: train; allowed: no",
+            "slurm-shell-array-jobs: train; allowed: none",
         ),
     ):
         cluster = {"nodes": nodes, "devices_per_node": 8} | changes

@@ -140,7 +140,12 @@ SPEEDS = "the printed speeds mean "
         # Lines of two batches make no record.
         ("composer", (5, 105), (r"(?s)\t Train time/train: 0\.52.*?/batch: 104\n", ""), NO_FORMAT),
         ("tf-cnn-benchmarks", (20, 120), (r"\d(?=\n)", ""), "the log prints neither time stamps"),
-        ("tf-cnn-benchmarks", (20, 120), ("training", "forward only"), "the log says that its run"),
+        (
+            "tf-cnn-benchmarks",
+            (20, 120),
+            ("training", "forward only"),
+            "the log says that its run trains nothing: it runs forward only",
+        ),
         ("modded-nanogpt", (20, 120), ("^", "batch_size : int = 8 # sequences\n"), UNKNOWN),
         (SQUAD, (51, 151), ("/174", "/151"), "too short: it ends at iteration 101"),
         (SQUAD, (51, 151), (".*launch.*\n", ""), UNKNOWN),

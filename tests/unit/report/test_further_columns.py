@@ -90,7 +90,10 @@ def test_columns_on_demand_are_those_of_which_something_is_known(big_benchmark, 
                 "Scattered: of the speedups that single repeats give",
             ],
         ),
-        ({"n": 3, "ci_level": float("nan")}, ["A 95 % interval of the median needs"]),
+        (
+            {"n": 3, "ci_level": float("nan")},
+            ["A 95 % interval of the median needs at least 6 repeats"],
+        ),
     ],
 )
 def test_numbers_that_say_too_little_say_so(big_benchmark, plain_pages, columns, words):

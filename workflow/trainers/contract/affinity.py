@@ -1,4 +1,4 @@
-"""Keep a rank to the CPUs next to its GPU, and with them its memory, which those first write.
+"""Keep a rank to the CPUs next to its GPU, and so to their memory, where what they write lies.
 
 What cannot be found out is left alone, and no rank gets a CPU that it could not use before.
 torchrun's --numa-binding=node does the same, but older images and other launchers lack it.
@@ -10,8 +10,9 @@ from pathlib import Path
 
 
 def keep_near_gpu(ordinal, root="/"):
-    """Confine this process to the CPUs next to that GPU of CUDA's; returns those that it may use
-    now, such as "0-31,64-95"; None if it cannot be said.
+    """Confine this process to the CPUs next to the GPU of a number of CUDA's.
+
+    It returns the CPUs that it may use now, such as "0-31,64-95"; None if it cannot be said.
     """
     if not hasattr(os, "sched_setaffinity"):
         return None

@@ -45,7 +45,7 @@ class Backend:
     """A framework on this process's device.
 
     The driver makes it first: the device is ready then, and the ranks are connected. Trials, counts
-    and messages are made of numbers, of which a framework may wait. Each one brings
+    and messages are made of numbers; what gives or takes those may wait. Each framework brings
 
     - numbers(array): a numpy array, float32 or int64, on the device, once it is there;
     - convolve(images, filters): such numbers, [n, in, height, width] by [out, in, h, w], unpadded;

@@ -40,7 +40,7 @@ class Precision(NamedTuple):
 
     @property
     def factor(self):
-        """What the loss is multiplied by, if nothing is found out: DYNAMIC is no number."""
+        """What the loss is multiplied by: 1.0 without a scale; DYNAMIC, where it is found out."""
         return self.loss_scale or 1.0
 
 

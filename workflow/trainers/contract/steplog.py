@@ -138,7 +138,7 @@ class StepLog:
     def finished(self, ends, peak_memory_bytes, weight_changes=None, **known):
         """Say that all iterations are done, and refuse ranks that have drifted apart.
 
-        `ends` are of each rank, which part of the model it holds, and its weights' digest; weight
+        `ends` say of each rank which part of the model it holds, and its weights' digest; weight
         changes are of a proof, in the recipe's order. What is `known` is said, unless it is None.
         """
         known["weight_changes"] = None if weight_changes is None else _short(weight_changes)

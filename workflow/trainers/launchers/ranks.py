@@ -39,8 +39,7 @@ def run_numbered_ranks(flags, shared):
 
 def run_ranks(command, environments, first):
     """Run a Python program once per rank of this node."""
-    # When one fails, the others are killed, and this exits with a line that names the first to
-    # fail.
+    # When one fails, the others are killed, and this exits with a line that names the first one.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended by SIGTERM"))
     ranks = []
     try:

@@ -178,9 +178,11 @@ class DataParallel(backend.Step):
         self._state = {name: made.spread(array[None]) for name, array in own.items()}
         self._weights = {n: made.spread(_turned(work.start(n)), ALL) for n in work.shapes}
         self._update, moments = optimizer_of(work)
-        zeros = {n: np.zeros(weight.shape, np.float32) for n, weight in self._weights.items()}
+        # Zeros of its own for each: JAX may take memory as it is, and moments are overwritten.
+        sizes = {n: weight.shape for n, weight in self._weights.items()}
         self._moments = [
-            {n: made.spread(zero, ALL) for n, zero in zeros.items()} for _ in range(moments)
+            {n: made.spread(np.zeros(size, np.float32), ALL) for n, size in sizes.items()}
+            for _ in range(moments)
         ]
         self._iteration = 0
         # Weights, moments and state are overwritten where they lie.

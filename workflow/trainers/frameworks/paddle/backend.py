@@ -153,7 +153,7 @@ class DataParallel(backend.Step):
 
 
 def compile_once(network):
-    """Have a model run as one static graph, as PaddleClas trains: no faster on a CPU."""
+    """Have a model run as one static graph, as PaddleClas trains; on a CPU it is no faster."""
     paddle.jit.to_static(network, full_graph=True)
 
 

@@ -54,7 +54,10 @@ def random_crop(jpeg, size, seed):
 
 
 class Counter:
-    """Counts batches as a recipe says: never in Python, so that each brings its counts along."""
+    """Counts batches as a recipe says.
+
+    A batch never passes through the backend's Python, so each brings its counts along.
+    """
 
     def __init__(self, recipe, shape):
         self._of = getattr(recipe, "counts", None)
