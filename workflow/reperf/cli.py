@@ -27,7 +27,7 @@ NOBODY_READS = 141
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit status, or one of the constants above."""
+    """Run one command; returns its exit status, 1 after a ReperfError, or one of those above."""
     if sys.stderr is None:  # closed by the caller; print() would take standard output instead
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     status = 1

@@ -123,4 +123,6 @@ def test_a_model_that_has_diverged_is_said(lost, warned):
     found = measure_one(log)
     assert found.throughput == pytest.approx(160)
     assert len(found.warnings) == warned
-    assert all("not-finite: the loss is no finite number in 61 of" in one for one in found.warnings)
+    assert all(
+        "not-finite: the loss is not a finite number in 61 of" in one for one in found.warnings
+    )

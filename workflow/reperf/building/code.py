@@ -48,7 +48,10 @@ def code_behind(program: Path) -> list[str]:
 
 
 def digest_of_code(files: Iterable[Path], root: Path) -> str:
-    """The SHA-256 of files' paths below `root`, and of their code without comments and docs."""
+    """The SHA-256 of what some files tell Python to do, with their paths below `root`.
+
+    Comments, docstrings in three quotes, and empty lines are left out.
+    """
     digest = hashlib.sha256()
     for file in files:
         source = file.read_text(encoding="utf-8")

@@ -52,7 +52,8 @@ def adopt_orphans() -> None:
 def kill_descendants() -> None:
     """Kill every process below this one, including those that appear meanwhile.
 
-    A list misses one whose parent ends meanwhile; it is a child then, and the kernel counts these.
+    A list of them misses one whose parent ends meanwhile. That one becomes this process's child,
+    and the kernel says when there are no more children.
     """
     with suppress(ChildProcessError):
         while True:

@@ -1,7 +1,8 @@
-"""Builds from locks: an environment is a folder with a Python and the lock's packages.
+"""Builds from locks, and of existing environments, of which reperf only records what they have.
 
-Its programs name the folder and the Python that it was built with, so it can be neither moved nor
-copied. Rebuilding is quick, because uv links packages from its cache.
+A lock becomes a folder with a Python and the lock's packages. Its programs name the folder and the
+Python that it was built with, so it can be neither moved nor copied. Rebuilding is quick, because
+uv links packages from its cache.
 """
 
 import os

@@ -26,7 +26,8 @@ class Kind(Model):
     """A data set of one kind: the keys that all kinds have, in the order of the page.
 
     A kind's class adds its own keys, which no other has: the configuration's `Data` has the keys of
-    all. The key with the kind's name says where the user's input lies; without it, one is made.
+    all. The key with the kind's name says where the user's input lies; without it, the embedded set
+    is made.
     """
 
     formats: ClassVar[tuple[str, ...]]  # the record formats that can hold it

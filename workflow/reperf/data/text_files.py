@@ -1,6 +1,7 @@
 """The text of a file, or of all files of a folder: found without holding it, and read in pieces."""
 
 import codecs
+import os
 import re
 import stat
 from bisect import bisect_right
@@ -145,17 +146,20 @@ def _not_utf8(path: Path, offset: int, error: UnicodeDecodeError, layout: str) -
 
 def _files_of(text: Path, layout: str) -> list[Path]:
     """The files of a text, in the order of their paths, without hidden ones."""
-    if not text.is_dir():
-        files = [text]
-    else:
-        with reading(text):
-            below = ((path, path.relative_to(text).parts) for path in text.rglob("*"))
-            files = [path for path, parts in below if not any(part[0] == "." for part in parts)]
-        files = sorted(path for path in files if path.is_symlink() or not path.is_dir())
+    files = [] if text.is_dir() else [text]
+
+    def refuse(error: OSError) -> None:
+        raise ReperfError(f"{error.filename}: cannot be read: {error.strerror}")
+
+    # Not Path.rglob, which passes over a folder that it may not read.
+    for folder, folders, names in os.walk(text, onerror=refuse) if not files else ():
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        links = [name for name in folders if Path(folder, name).is_symlink()]
+        files += [Path(folder, name) for name in names + links if not name.startswith(".")]
     if not files:
         raise ReperfError(f"{text}: holds no files; allowed: {layout}")
     for path in files:
         with reading(path):
             if not stat.S_ISREG(path.stat().st_mode):
                 raise ReperfError(f"{path}: is not a file; allowed: {layout}")
-    return files
+    return sorted(files)

@@ -219,8 +219,10 @@ def draw_suites_epochs(summary: Path | str, stem: Path | str) -> None:
         summary: the suite's summary.csv; nothing else decides the figure but what is published.
     """
     cells = read_summary(summary)
-    drawn = draw_nothing(subtitle := f"Time of an epoch and memory, suite {Path(stem).name}")
-    if not cells.empty:
+    subtitle = f"Time of an epoch and memory, suite {Path(stem).name}"
+    if cells.empty:
+        drawn = draw_nothing(subtitle)
+    else:
         named = cells.assign(series=_shortened(series_of(cells)))
         drawn = draw_epochs(named, title_of(cells), subtitle, epochs_beside(cells))
     save(drawn, f"{stem}-{EPOCHS}")

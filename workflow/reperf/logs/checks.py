@@ -61,7 +61,7 @@ CHECKS = (
         "One interval of the window is far longer than the others: a clock was set, or it paused.",
         refuses=False,
     ),
-    Check("not-finite", "The loss is no finite number at the window's end.", refuses=False),
+    Check("not-finite", "The loss is not a finite number at the window's end.", refuses=False),
     Check(
         "implied-length",
         "No line says how many tokens a sample has: it follows from the batch that was given.",

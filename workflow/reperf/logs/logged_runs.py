@@ -173,7 +173,7 @@ class LoggedRun:
         )
 
     def is_followed_by(self, record: Record, text: bytes, log_format: Format) -> bool:
-        """Whether a record behind some text begins another run: it counts anew, but time goes on.
+        """Whether a record after some text begins another run: it counts anew, but time goes on.
 
         Where the log says that the run ended, its clock may be another's; where it says that another
         starts, that one may begin at a higher count, too. So may one that says again what the program

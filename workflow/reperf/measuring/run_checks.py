@@ -231,21 +231,21 @@ def _check_flushed(window: WindowOfRun) -> None:
         if held and took > unknown:
             raise Refused(
                 "clock",
-                f"the lines of the iterations {first} to {last} have one time, and so many take "
-                f"{took:.4g} s: they were stamped when a buffer was written; allowed: lines that "
-                "are written as they are printed, as python -u does",
+                f"the lines of the iterations {first} to {last} have one time stamp, but so many "
+                f"iterations take {took:.4g} s: the lines were stamped when a buffer was written; "
+                "allowed: lines that are written as they are printed, as python -u does",
             )
 
 
 def _diverged(window: WindowOfRun) -> Iterator[str]:
-    """Where the loss is no number at the end of a window: the model learns nothing any more."""
+    """The warning where the loss is not a finite number at the window's end: nothing is learned."""
     first, last = window.ends
     lines = [line for line in window.records if first < line.iteration <= last and line.text]
     lost = [line.iteration for line in lines if _NOT_FINITE.search(line.text)]
-    # Loss scaling has single ones.
+    # With loss scaling, a single line may have one.
     if len(lost) > 1 and lost[-2:] == [line.iteration for line in lines[-2:]]:
         yield (
-            f"not-finite: the loss is no finite number in {len(lost)} of the window's "
+            f"not-finite: the loss is not a finite number in {len(lost)} of the window's "
             f"{len(lines)} lines, from iteration {lost[0]} on: the model has diverged, and such "
             "training need not be as fast as any other"
         )

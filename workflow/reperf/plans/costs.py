@@ -239,7 +239,10 @@ def _unpacked_bytes(build: Build) -> int | None:
 
 
 def sizes_of(lock: Path) -> tuple[int, int] | None:
-    """Bytes of a lock's packages, as downloaded and unpacked; None: envs/find_sizes.py is due."""
+    """Bytes of a lock's packages, as downloaded and once unpacked.
+
+    None if the lock has changed since envs/find_sizes.py asked the index for them.
+    """
     sizes = lock.with_name("sizes.csv")
     if not sizes.exists():
         return None

@@ -265,7 +265,10 @@ class System(Model):
         return can is not None and bool(can.model or (self.folder / f"{workload}.py").exists())
 
     def named(self, workload: str) -> dict[str, str]:
-        """The options by which the program of all systems trains this one: flag -> module."""
+        """The options with which the program of all systems trains this one: flag -> value.
+
+        The values name modules, and what they hold, within trainers/frameworks.
+        """
         can = self.workloads[workload]
         if can.model is None:
             return {}

@@ -1,4 +1,4 @@
-"""Whether GPU code runs on a GPU, and with a driver, by NVIDIA's rules.
+"""Whether GPU code runs on a GPU and with a driver, by NVIDIA's rules; its data sheets' rates.
 
 Machine code, such as sm_90, runs on GPUs of the same major compute capability and of the same or a
 later minor one; PTX, such as compute_90, which the driver compiles, on all of the same or a later

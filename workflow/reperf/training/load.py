@@ -69,7 +69,8 @@ class Watch:
             busy, own, stolen, had = _passed(self._begun, _now())
             *held, took = _passed(self._held, _held_back())
             seen["during"], seen["stolen"] = _share(busy - own, had), _share(stolen, had)
-            seen["throttled"] = max((_share(each, took) or 0.0 for each in held), default=None)
+            shares = (_share(each, took) for each in held)
+            seen["throttled"] = max((one for one in shares if one is not None), default=None)
         return self._load.model_copy(update=seen)
 
     def _watch_clock(self) -> None:

@@ -238,7 +238,7 @@ def compiled_folder(run: Run) -> Path | None:
 
 
 def placeholders(run: Run, place: Place) -> tuple[dict[str, object], str]:
-    """What stands for the placeholders of launch words, and where rank 0 waits at the end."""
+    """What placeholders of launch words stand for, and the host:port where rank 0 waits at last."""
     of_node = run.servers.per_node if run.servers else 0
     # Where there are no servers, the launchers of several nodes count on from the first port.
     port, *others, parting = place.ports(2 + of_node + run.devices_per_node)

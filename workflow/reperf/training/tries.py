@@ -102,9 +102,10 @@ def keep_lost(run: Path) -> bool:
 
 
 def tell_of_slurm(run: Path, job: str, end: JobEnd) -> None:
-    """Put how Slurm ended a job into the record of the try that ran in it, unless it ended itself.
+    """Put how Slurm ended a job into the record of the try that ran in it.
 
-    Its time limit makes it a `timeout`, and its memory limit `oom`: another try changes neither.
+    Its time limit makes it a `timeout`, and its memory limit `oom`: another try changes neither. A
+    try that came to its own end stays as it is.
     """
     for folder in _tries(run)[-1:]:
         with suppress(ReperfError, OSError):

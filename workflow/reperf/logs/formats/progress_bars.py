@@ -52,7 +52,7 @@ class _Epoch:
     """Of the newest counts: the seconds that were first shown with each."""
     behind: float | None = None
     """By how many seconds the bar that is drawn again from far behind differs from this one."""
-    over: bool = False  # whether what stands behind these counts may begin another run
+    over: bool = False  # whether what stands after these counts may begin another run
 
     def goes_on(self, count: int, seconds: float) -> bool:
         """Whether the bar that has shown the highest count may have shown this one next."""
