@@ -8,7 +8,7 @@ from reperf.building.script import script
 from reperf.config import load_report
 from reperf.files import check_checksums
 from reperf.layout import SUITE_CONFIG
-from reperf.measuring.summary import check_tables
+from reperf.measuring.recheck import check_tables
 from reperf.plans.plan_files import SuitePlan
 
 with script(snakemake.log[0], guarded=False):

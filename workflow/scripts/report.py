@@ -7,7 +7,7 @@ from reperf.config import load_report
 from reperf.files import check_checksums, sha256
 from reperf.layout import REPORT_PLAN
 from reperf.measuring.comparison_output import compare_with
-from reperf.measuring.summary import check_tables
+from reperf.measuring.recheck import check_tables
 from reperf.plans.plan_files import ReportPlan, SuitePlan
 from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import records_of

@@ -15,7 +15,7 @@ from reperf.files import sha256
 from reperf.host import Environment
 from reperf.layout import FIGURES, tables_of
 from reperf.machine import describe_host
-from reperf.measuring.summary import measured_tables
+from reperf.measuring.recheck import measured_tables
 from reperf.member_names import MANIFEST
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 from reperf.archive.by_hand import check_table, worked_example
 from reperf.config import load_report
-from reperf.measuring.summary import measured_tables
+from reperf.measuring.recheck import measured_tables
 from reperf.member_names import CHECK, README
 from reperf.tables import read_measurements
 

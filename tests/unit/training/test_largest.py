@@ -14,7 +14,7 @@ from reperf.config import Report, load_report
 from reperf.drawing.labels import title_of
 from reperf.errors import ReperfError
 from reperf.layout import tables_of
-from reperf.measuring.summary import measured_tables
+from reperf.measuring.recheck import measured_tables
 from reperf.number_format import batch_size
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import ITERATIONS, RunPlan

@@ -19,7 +19,7 @@ from reperf.config import Report, load_report, runs_of
 from reperf.errors import ReperfError, faults_of
 from reperf.files import write_whole
 from reperf.layout import FIGURES, figures_of, tables_of
-from reperf.measuring.summary import measured_tables
+from reperf.measuring.recheck import measured_tables
 from reperf.member_names import CELLS, CHECK, CONFIG, METADATA, PAGE, README, REPERF, SOURCES
 from reperf.records.run_record import RunRecord, records_of, with_found_batch
 from reperf.tables import read_measurements

@@ -247,7 +247,7 @@ def _diverged(window: WindowOfRun) -> Iterator[str]:
         yield (
             f"not-finite: the loss is not a finite number in {len(lost)} of the window's "
             f"{len(lines)} lines, from iteration {lost[0]} on: the model has diverged, and such "
-            "training need not be as fast as any other"
+            "training may be faster or slower than usual"
         )
 
 

@@ -1,18 +1,15 @@
 """From runs to cells: one row per cell, each with its numbers or the reason for none."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
-from io import StringIO
 from math import nan
-from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from reperf.config import Cell, Suite, runs_of
+from reperf.config import Cell
 from reperf.errors import ReperfError
-from reperf.layout import tables_of
 from reperf.measuring import SUMMED
 from reperf.measuring.counts import per_second, unit_of
 from reperf.measuring.marks import marks_of
@@ -23,41 +20,12 @@ from reperf.measuring.statistics import (
     speedup_range,
     spread,
 )
-from reperf.measuring.suite_rows import measure_suite
 from reperf.systems.workloads import load_workloads, read_shape
-from reperf.tables import CELL, MEASUREMENTS, SETTING, SUMMARY, read_measurements, table_of
+from reperf.tables import CELL, SETTING, SUMMARY
 
 _BATCH = "batch_size_per_device"
 PLACE = ("topology", "num_nodes", "devices_per_node")
 """CELL columns in which the cells of one speedup series may differ."""
-
-
-def measured_tables(
-    suite: Suite, cells: Sequence[Cell], plans: Mapping[str, str] | None = None
-) -> dict[str, str]:
-    """Measure and summarise a suite: the tables' names and their texts.
-
-    Args:
-        cells: of the suite, with known batch sizes.
-        plans: a run's folder -> the digest of its plan; left out: any record's will do.
-    """
-    measurements = table_of(measure_suite(suite, runs_of(cells), plans), MEASUREMENTS)
-    measured = read_measurements(StringIO(measurements))
-    rows = summarise(measured, cells, unit=suite.unit, baseline=suite.baseline)
-    return dict(zip(tables_of(suite.name), (measurements, table_of(rows, SUMMARY)), strict=True))
-
-
-def check_tables(suite: Suite, cells: Sequence[Cell], plans: Mapping[str, str]) -> None:
-    """Refuse tables of a suite that are not what its logs and records give.
-
-    A list of digests cannot prove itself, so a table and its digest may have been edited together.
-    """
-    for table, text in measured_tables(suite, cells, plans).items():
-        if Path(table).read_bytes() != text.encode():
-            raise ReperfError(
-                f"{table}: is not what the logs give; allowed: as measured; once it is removed, "
-                "the next call makes it again"
-            )
 
 
 def summarise(
