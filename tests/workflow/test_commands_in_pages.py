@@ -56,7 +56,7 @@ ELSEWHERE = {
     r"numpy|softmax": "tests/systems/test_new_workload_and_framework.py",
     r"pytorch-foreach": "tests/systems/test_add_a_system.py",
     r"^reperf archive .*--(key|signers)": "tests/unit/archive/test_signature.py",
-    r"h200-reports": "tests/unit/logs/test_logs_of_gpus.py",
+    r"h200-report": "tests/unit/logs/test_logs_of_gpus.py",
     r"benchmarks/(comparing|surveying)": "tests/benchmarks/test_benchmarks.py",
     r"^uv (build|tool install)": "tests/workflow/test_wheel.py",
 }

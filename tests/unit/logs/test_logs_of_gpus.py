@@ -65,3 +65,9 @@ def test_the_page_of_results_has_the_throughput_of_each_log():
     throughputs = report.throughput[report.status == "ok"]
     assert len(throughputs) == 6
     assert [one for one in throughputs if f"| {one:,.2f} |" not in page] == []
+
+
+def test_the_archive_of_a_gpu_verifies(capsys):
+    archive = MEASURED / "h200-report/resnet50-amp-synthetic.zip"
+    assert main(["archive", "verify", str(archive)]) == 0
+    assert "its logs give its tables" in capsys.readouterr().out
