@@ -62,7 +62,7 @@ def was_called_here() -> bool:
 def wait_for_steps(folder: Path, user: str) -> None:
     """Wait, a minute at most, until no other workflow's step is left in a folder.
 
-    The next workflow that waits is told the name of this `user`.
+    A workflow that waits for this one names its `user`.
     """
     os.close(_lock(folder / _STEPS_LOCK, user, seconds=60))
 

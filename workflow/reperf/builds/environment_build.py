@@ -1,4 +1,4 @@
-"""Builds from locks, and of existing environments, of which reperf only records what they have.
+"""Builds from locks, and existing environments, whose packages reperf only records.
 
 A lock becomes a folder with a Python and the lock's packages. Its programs name the folder and the
 Python that it was built with, so it can be neither moved nor copied. Rebuilding is quick, because

@@ -74,7 +74,7 @@ def interpreter_of(environment: SiteEnvironment) -> Path | None:
 def words_of(
     environment: SiteEnvironment, arguments: Sequence[str], variables: Mapping[str, str]
 ) -> list[str]:
-    """The command that starts an environment's Python; `variables` win over those of modules."""
+    """The command that starts an environment's Python; `variables` override what modules set."""
     python = interpreter_of(environment)
     if python and not environment.has_shell:
         return [str(python), *arguments]

@@ -28,7 +28,7 @@ class Run(Model):
     batch_size: BatchSize
     """samples per device; `largest` in plans, whose readers know what was found"""
     batch_multiple: Whole | None = None
-    """of which the batch size is the largest that trains; None: it was named"""
+    """the batch size is the largest multiple of this that trains; None: the suite names one"""
     accumulation: Whole = Field(1, description="batches per device in an iteration")
     topology: Topology
     repeat: Whole

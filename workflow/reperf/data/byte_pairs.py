@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
 
-BYTES = 257  # ids of the vocabulary of bytes, the last of which ends a document
+BYTES = 257  # ids in the vocabulary of bytes; the last one ends a document
 FILES = ("vocab.json", "merges.txt")
 LAYOUT = f"a folder that holds {' and '.join(FILES)}, as GPT-2 has them"
 MOST_OF_UINT16 = 1 << 16
-ALPHABET = 256  # tokens of one byte that a vocabulary needs: without one of them text would be lost
+ALPHABET = 256  # one-byte tokens that a vocabulary needs: if one were missing, text would be lost
 
 
 @dataclass(frozen=True)

@@ -176,5 +176,5 @@ class Manifest(Model, extra="allow"):
 
     @classmethod
     def read(cls, path: Path | str) -> Self:
-        """Read a manifest; a pydantic.ValidationError says that it is none."""
+        """Read a manifest; raises pydantic.ValidationError if the file is not one."""
         return cls.model_validate_json(Path(path).read_bytes())

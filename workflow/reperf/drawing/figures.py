@@ -299,7 +299,7 @@ def draw_scaling(column: str, cells: pd.DataFrame, subtitle: str) -> Figure:
 
 
 def draw_cost(kind: str, cells: pd.DataFrame, subtitle: str) -> Figure:
-    """Bars of what a sample costs, by a kind of COSTS, drawn as those of the throughput are."""
+    """Draw one of the COSTS of a sample as bars, in the style of the throughput figure."""
     column, factor, unit, none = COSTS[kind]
     numbers = factor * cells[column]
     if numbers.isna().all():

@@ -42,8 +42,8 @@ class LoggedRun:
     last: float = inf  # records after this iteration are not needed
     # the needed records, in the log's order: of the measured rank, or of all ranks
     records: list[Record] = field(default_factory=list)
-    # those of the measured rank and the first epoch after them, as many as are read, and no more
-    # than MOST_LATER; without their text
+    # up to MOST_LATER records of the measured rank and the first epoch after the needed ones, without
+    # their text
     later: list[Record] = field(default_factory=list)
     ended_elsewhere: bool = False  # whether another rank says that the run ended
     stopped_as: str = ""  # the status of a run that did not end well, by the log; else empty

@@ -84,7 +84,7 @@ class Verdict:
     changed: float | None = None
     beyond: float | None = None  # likewise, that the change is not larger than the threshold
     # how many on either side would probably tell, if a cell's change and spread are as they seem;
-    # None: it is told, or no number up to MOST_REPEATS would
+    # None: the test has decided, or no number up to MOST_REPEATS would
     repeats: int | None = None
 
 

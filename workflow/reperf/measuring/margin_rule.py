@@ -38,7 +38,7 @@ class Judged(NamedTuple):
     runs: int
     slower: float  # percent below the others' median; negative: above it
     low: float
-    high: float  # the interval of `slower`: those of all places hold together with 95 %
+    high: float  # the interval of `slower`; at 95 % for all places together
     p: float  # that it is slower by no more than the margin, corrected for the number of places
     judgement: Judgement  # unclear: the interval holds the margin
     more_runs: int | None  # how many would tell; 0: none are needed; None: more than MOST_RUNS

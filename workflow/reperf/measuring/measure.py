@@ -88,7 +88,7 @@ class Measurement:
     log: str  # name of the log
     format: str | None  # name of its format; None if it is not known
     status: Literal["ok", "refused"]  # whether there is a number
-    reason: str = ""  # why there is none
+    reason: str = ""  # why there is no throughput
     throughput: float | None = None  # in `unit`
     unit: str | None = None  # what is counted, per second
     first: int | None = None  # the iteration at whose end the window starts, as the log numbers it

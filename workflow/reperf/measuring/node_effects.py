@@ -41,7 +41,7 @@ class SlowNode(NamedTuple):
     runs: int
     slower: float  # percent below the others' median
     low: float
-    high: float  # the interval of `slower`; those of all nodes hold together with 95 %
+    high: float  # the interval of `slower`; at 95 % for all nodes together
     moved: tuple[Moved, ...]
 
 
