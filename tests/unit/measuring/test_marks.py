@@ -27,6 +27,7 @@ ROW |= {"throughput_median": 100.0, "num_nodes": 1, "hosts": "a"}
         ({"hosts": "a b"}, ["on several hosts: 2 hosts"]),
         ({"warnings": "gap, widest"}, ["a gap in the window"]),
         ({"warnings": "implied-length"}, ["the batch as given"]),
+        ({"warnings": "not-one-thing, trained-again"}, ["not one thing", "trained again"]),
         ({"unconfirmed": "workload"}, ["unconfirmed: workload as the configuration says"]),
     ],
 )
@@ -36,6 +37,7 @@ def test_a_row_has_the_marks_that_it_earns(said, marks):
     assert [*map(is_doubtful, marks)] == [not {"hosts", "unconfirmed"} & {*said}] * len(marks)
 
 
-def test_a_cell_that_starts_elsewhere_says_so_first():
-    marks = marks_of(ROW | {"load": 0.1}, stray=True)
-    assert marks == ["starts elsewhere", "machine busy"]
+def test_marks_of_runs_are_those_that_the_table_has_and_come_first():
+    told = "on slow n3; starts elsewhere; scattered; one after the other"
+    marks = marks_of(ROW | {"load": 0.1, "marks": told})
+    assert marks == ["on slow n3", "starts elsewhere", "one after the other", "machine busy"]

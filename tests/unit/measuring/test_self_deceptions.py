@@ -69,6 +69,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"load": QUIET.model_copy(update={"throttled": 0.5})}, "throttled 50.0 % of its time"),
         ({"load": QUIET.model_copy(update={"mhz": 1500.0})}, "clocks differ: 1500 to 3000 MHz"),
         ({"load": QUIET.model_copy(update={"during": 0.1, "stolen": 0.1})}, "machine busy"),
+        ({"host": HOST.model_copy(update={"kernel": "l"})}, "not one thing"),
+        ({"inherited": {"NCCL_SOCKET_IFNAME": "lo"}}, "not one thing"),
+        ({"ended_well_before": 3}, "trained again"),
     ],
 )
 def test_a_repeat_under_other_conditions_marks_its_cell(folder, second, marks):

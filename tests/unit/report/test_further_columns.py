@@ -1,7 +1,11 @@
 """What only some reports have: a second unit, a loss that all share, columns on demand, marks."""
 
+from io import StringIO
+
 import pandas as pd
 import pytest
+from reperf.measuring.summary import summarise
+from reperf.tables import SUMMARY, read_summary, table_of
 
 from tests.unit.report.benchmarks import Benchmark
 
@@ -13,7 +17,9 @@ def reading(benchmark: Benchmark, samples: str) -> Benchmark:
     suites = tuple(one.model_copy(update={"input": samples}) for one in benchmark.report.suites)
     report = benchmark.report.model_copy(update={"suites": suites})
     losses = benchmark.measurements["system"].map(LOSSES)
-    return benchmark.but(report=report).with_runs(start_loss=losses, input=samples)
+    told = benchmark.but(report=report).with_runs(start_loss=losses, input=samples)
+    rows = summarise(told.measurements)
+    return told.but(summary=read_summary(StringIO(table_of(rows, SUMMARY))))
 
 
 def test_what_else_is_counted_has_a_column_of_its_own(big_benchmark, plain_pages):

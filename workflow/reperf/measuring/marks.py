@@ -20,33 +20,37 @@ CLOCKS = 1.05
 
 BUSY, WAITED = "machine busy", "bound by loader"
 NOT_USABLE = "not usable"  # how the mark of such a cell begins
-STRAY = "starts elsewhere"
-NOTES = ("on several hosts", "unconfirmed", "clock was set")
+STRAY, APART = "starts elsewhere", "one after the other"
+SLOW_NODE = "on slow "  # how the mark begins of a cell that a slow node ran a part of
+OF_RUNS = (STRAY, SLOW_NODE, APART)
+"""How marks begin that follow from a cell's runs, and not from the rest of its row."""
+NOTES = ("on several hosts", "unconfirmed", "clock was set", APART)
 """How marks begin that say what a number is of, and not that it is doubtful."""
 OF_LOGS = {
     "gap": "a gap in the window",
     "not-finite": "loss not finite",
     "implied-length": "the batch as given",
     "clock-set": NOTES[2],
+    "not-one-thing": "not one thing",
+    "trained-again": "trained again",
 }
-"""The warnings of logs, see reperf.logs.checks -> the marks of their cells."""
+"""The warnings of runs, see reperf.logs.checks -> the marks of their cells."""
 
 
-def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
-    """The marks of a row of summary.csv, the worst first; none where nothing was measured.
+def marks_of(row: Mapping[str, Any]) -> list[str]:
+    """The marks of a row of summary.csv, the worst first; few where nothing was measured.
 
-    Args:
-        stray: whether a run of the cell started from a different loss than most others.
+    Those that follow from the cell's runs are in its column `marks` already.
     """
+    of_runs = [mark for mark in row["marks"].split("; ") if mark.startswith(OF_RUNS)]
     if pd.isna(row["throughput_median"]):
-        return [STRAY] * stray
+        return [mark for mark in of_runs if mark == STRAY]
     load, throttled = row["load"], row["throttled"]
     unusable = _above(load, UNUSABLE)
     beside = _above(load, BESIDE) or _above(row["gpu_processes"], 0)
     slow, fast = row["mhz_min"], row["mhz_max"]
     hosts = len(str(row["hosts"] or "").split())
     marks = {
-        STRAY: stray,
         f"{NOT_USABLE}: {percent(load)} other work": unusable,
         BUSY: beside and not unusable,
         f"throttled {percent(throttled)} of its time": _above(throttled, THROTTLED),
@@ -57,7 +61,7 @@ def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
         f"{NOTES[0]}: {hosts} hosts": pd.notna(row["num_nodes"]) and hosts > row["num_nodes"],
         f"{NOTES[1]}: {row['unconfirmed']} as the configuration says": bool(row["unconfirmed"]),
     }
-    return [mark for mark, holds in marks.items() if holds]
+    return of_runs + [mark for mark, holds in marks.items() if holds]
 
 
 def is_scattered(row: Mapping[str, Any]) -> bool:

@@ -9,7 +9,8 @@ test against no difference would name healthy nodes. docs/measuring.md says how 
 Source: G. A. F. Seber and A. J. Lee, Linear Regression Analysis, 2nd ed., sections 3.1 to 3.5.
 """
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from math import exp, log1p, sqrt
 from typing import NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 import pandas as pd
 
 from reperf.measuring.margin_rule import OF_A_MEDIAN, t_bound, t_tail
+from reperf.measuring.marks import SLOW_NODE
 from reperf.measuring.statistics import SIGNIFICANCE, holm
 from reperf.tables import CELL
 
@@ -55,6 +57,20 @@ def slow_nodes(measurements: pd.DataFrame, margin: float = MARGIN) -> list[SlowN
     runs["speed"] = np.log(speeds.astype(float))
     found = [node for part in _comparable(runs) for node in _slow_of(part, margin)]
     return sorted(found, key=lambda node: -node.slower)
+
+
+def with_marks(summary: pd.DataFrame, nodes: Iterable[SlowNode]) -> pd.DataFrame:
+    """summary.csv with a mark in each cell of which a slow node ran a part."""
+    slow = defaultdict(list)
+    for node in nodes:
+        for moved in node.moved:
+            slow[moved.cell].append(f"{SLOW_NODE}{node.name}")
+    cells = (tuple(map(str, cell)) for cell in summary[list(CELL)].itertuples(index=False))
+    marks = [
+        "; ".join(filter(None, dict.fromkeys([*slow[cell], *said.split("; ")])))
+        for cell, said in zip(cells, summary["marks"], strict=True)
+    ]
+    return summary.assign(marks=marks)
 
 
 def _comparable(runs: pd.DataFrame) -> Iterator[pd.DataFrame]:

@@ -171,6 +171,27 @@ class Ratio(NamedTuple):
     level: float | None
 
 
+def no_turns(speeds: Sequence[float], starts: Sequence[list[str]]) -> list[tuple[int, int]]:
+    """Pairs with the fastest of some cells whose runs took no turns, the earlier cell first.
+
+    Args:
+        speeds: of the cells.
+        starts: when the runs of each started, in order.
+
+    Examples:
+        >>> no_turns([9.0, 8.0, 7.0], [["02", "04"], ["01", "03"], ["05", "06"]])
+        [(0, 2)]
+    """
+    best = max(range(len(speeds)), key=lambda cell: speeds[cell], default=0)
+    pairs = []
+    for other in range(len(speeds)):
+        first, later = sorted((best, other), key=lambda cell: starts[cell])
+        both = starts[first], starts[later]
+        if other != best and min(map(len, both)) > 1 and both[0][-1] < both[1][0]:
+            pairs.append((first, later))
+    return pairs
+
+
 def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     """How many times as fast a cell is as another one, by their repeats.
 

@@ -31,7 +31,7 @@ from reperf.measuring.found_logs import (
 from reperf.measuring.measure import Measurement, Method
 from reperf.measuring.variants import facts_of_format, facts_of_system, variant_said
 from reperf.member_names import fault_of_name, shown
-from reperf.records.cell_key import key_of
+from reperf.records.cell_key import differences, key_of
 from reperf.records.run_record import Power, RunRecord
 from reperf.records.shell import of_repeats
 from reperf.systems.gpu_rules import data_sheet_rate
@@ -103,13 +103,18 @@ def measure_suite(
     duplicates = DuplicateFinder()
     results = [own_run(run, method, plan_of(str(run.folder))) for run in runs]
     measured = [(row_of(suite, result), result) for result in results]
-    rows = [_check_not_duplicate(*pair, duplicates) for pair in _check_repeats(measured)]
+    checked = [
+        (_check_not_duplicate(row, result, duplicates), result)
+        for row, result in _check_repeats(measured)
+    ]
     for source in suite.sources:
-        rows += _measure_source(suite, source, duplicates)
-    return rows
+        checked += _measure_source(suite, source, duplicates)
+    return _warned(checked)
 
 
-def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder) -> list[Row]:
+def _measure_source(
+    suite: Suite, source: LogSource, duplicates: DuplicateFinder
+) -> list[_Measured]:
     request = MeasureRequest(
         method=Method(source.method, source.window or suite.window, suite.unit, step_times=True),
         log_format=source.format,
@@ -128,7 +133,7 @@ def _measure_source(suite: Suite, source: LogSource, duplicates: DuplicateFinder
         row = _check_same_setup(row, result, cells)  # noqa: PLW2901
         row = _check_not_duplicate(row, result, duplicates)  # noqa: PLW2901
         repeats[_cell(row)] += 1
-        rows.append(row | {"repeat": repeats[_cell(row)]})
+        rows.append((row | {"repeat": repeats[_cell(row)]}, result))
         if not row["topology"]:
             print(printable(f"{row['log']}: in no cell: {row['reason']}"), file=sys.stderr)
     return rows
@@ -144,21 +149,45 @@ def _check_same_variables(measured: list[_Measured]) -> list[_Measured]:
 
     In a tie, the variables of the last run count.
     """
-    cells = defaultdict(list)
-    for row, result in measured:
-        if row["status"] == "ok" and result.record:
-            cells[_cell(row)].append(result.record)
     usual = {}
-    for cell, records in cells.items():
+    for cell, records in _records_of_cells(measured).items():
         often = Counter(_given(record) for record in records)
         usual[cell] = max(records, key=lambda record: (often[_given(record)], record.started))
     checked = []
     for row, result in measured:
-        run, most = result.record, usual.get(_cell(row))
+        run, most = result.record, usual.get((row["source"], _cell(row)))
         if row["status"] == "ok" and run and most and _given(run) != _given(most):
             row = _refused(row, _other_variables(run, most))  # noqa: PLW2901
         checked.append((row, result))
     return checked
+
+
+def _records_of_cells(measured: Iterable[_Measured]) -> dict[tuple[Any, ...], list[RunRecord]]:
+    cells = defaultdict(list)
+    for row, result in measured:
+        if row["status"] == "ok" and result.record:
+            cells[row["source"], _cell(row)].append(result.record)
+    return cells
+
+
+def _warned(measured: list[_Measured]) -> list[Row]:
+    """The rows of a suite, with what runs' records say against them or their repeats."""
+    differ = {
+        cell
+        for cell, records in _records_of_cells(measured).items()
+        if differences(map(key_of, records), records)
+    }
+    rows = []
+    for row, result in measured:
+        counts = row["status"] == "ok" and result.record is not None
+        warnings = {
+            row["warnings"]: True,
+            "not-one-thing": counts and (row["source"], _cell(row)) in differ,
+            "trained-again": counts and result.record and result.record.ended_well_before,
+        }
+        said = ", ".join(str(code) for code, holds in warnings.items() if code and holds)
+        rows.append(row | {"warnings": said})
+    return rows
 
 
 def _given(record: RunRecord) -> frozenset[tuple[str, str]]:

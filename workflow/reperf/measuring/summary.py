@@ -1,7 +1,7 @@
 """From runs to cells: one row per cell, each with its numbers or the reason for none."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from math import nan
 from typing import Any
@@ -12,10 +12,11 @@ from reperf.config import Cell
 from reperf.errors import ReperfError
 from reperf.measuring import SUMMED
 from reperf.measuring.counts import per_second, unit_of
-from reperf.measuring.marks import marks_of
+from reperf.measuring.marks import APART, STRAY, marks_of
 from reperf.measuring.statistics import (
     efficiency,
     initial_loss_outliers,
+    no_turns,
     speedup,
     speedup_range,
     spread,
@@ -59,13 +60,33 @@ def summarise(
             raise ReperfError(f"measurements.csv: no run of the cell {'/'.join(filter(None, key))}")
     rows += map(_measured, others.values())
     _add_speedup(rows, baseline)
-    strays = strays_of(measurements)
+    strays, later = strays_of(measurements), _later(rows, groups)
     for row in rows:
         key = _key(row[column] for column in CELL)
         runs = groups[key].index if key in groups else ()
-        stray = any(run in strays.index for run in runs)
-        row["marks"] = "; ".join(marks_of(row, stray=stray))
+        of_runs = {STRAY: any(run in strays.index for run in runs), APART: key in later}
+        row["marks"] = "; ".join(mark for mark, holds in of_runs.items() if holds)
+        row["marks"] = "; ".join(marks_of(row))
     return rows
+
+
+def _later(
+    rows: Iterable[dict[str, Any]], groups: Mapping[tuple[str, ...], pd.DataFrame]
+) -> set[tuple[str, ...]]:
+    """The cells whose runs took no turns with those of a cell beside them, and came after them."""
+    beside = defaultdict(list)
+    for row in rows:
+        if row["n"]:
+            beside[_key(row[name] for name in (*PLACE, "shared_cpus", "unit"))].append(row)
+    later = set()
+    for some in beside.values():
+        keys = [_key(row[column] for column in CELL) for row in some]
+        medians = [row["throughput_median"] for row in some]
+        speeds = medians if some[0]["unit"].endswith("/s") else [1 / median for median in medians]
+        good = (groups[key].query("status == 'ok'") for key in keys)
+        starts = [sorted(filter(None, runs["date"])) for runs in good]
+        later |= {keys[after] for _, after in no_turns(speeds, starts)}
+    return later
 
 
 def strays_of(measurements: pd.DataFrame) -> pd.Series:

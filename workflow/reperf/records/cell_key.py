@@ -9,14 +9,14 @@ value is left out: a field that a run gains later changes no key of runs that do
 """
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from hashlib import sha256
 from typing import Any
 
 from reperf.config import Run
 from reperf.host import Environment
 from reperf.records.run_record import RunRecord
-from reperf.records.shell import deciding
+from reperf.records.shell import deciding, differing_variables
 
 VERSION = 1
 NO_PART = frozenset(
@@ -71,6 +71,22 @@ def differing(keys: Iterable[str]) -> list[str]:
     named = [dict(parts_of(key)) for key in keys]
     names = dict.fromkeys(name for parts in named for name in parts)
     return [name for name in names if len({parts.get(name) for parts in named}) > 1]
+
+
+def differences(keys: Iterable[str], records: Collection[RunRecord]) -> list[str]:
+    """In what the runs of a cell differ, and repeats do not; empty keys are unknown ones."""
+    names = differing_variables(records)
+    parts = [part for part in differing(filter(None, {*keys})) if part != VARIABLES or not names]
+    hosts = [record.host for record in records]
+    others: dict[str, Collection[object]] = {
+        "when the images of their folder were written": {
+            record.data_set.times for record in records if record.data_set
+        },
+        "how many CPUs they may use": {host.cores for host in hosts},
+        "operating system": {(host.os, host.kernel) for host in hosts},
+        "GPU driver": {host.driver for host in hosts},
+    }
+    return parts + names + [what for what, values in others.items() if len(values) > 1]
 
 
 def parts_of(key: str) -> Iterable[tuple[str, str]]:

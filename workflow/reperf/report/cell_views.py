@@ -1,16 +1,14 @@
 """Cells of a report: their rows, their runs, and what to know before reading their numbers."""
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from pathlib import PurePath
 
 from reperf.drawing.panels import Entry, Row
 from reperf.layout import RUN_RECORD
-from reperf.measuring.marks import STRAY, THROTTLED
+from reperf.measuring.marks import THROTTLED
 from reperf.number_format import ABSENT
-from reperf.records.cell_key import VARIABLES, differing
+from reperf.records.cell_key import differences
 from reperf.records.run_record import RunRecord
-from reperf.records.shell import differing_variables
 
 
 @dataclass(frozen=True)
@@ -33,32 +31,14 @@ class CellView(Entry):
 
     runs: tuple[RunView, ...]
     published: tuple[Row, ...]
-    slow_nodes: tuple[str, ...] = ()  # the slow nodes on which some of its runs were
-
-    @property
-    def marks(self) -> list[str]:
-        """What to know before reading its number, in a few words each; the worst first."""
-        slow = [f"on slow {name}" for name in self.slow_nodes]
-        return [STRAY] * bool(self.stray) + slow + super().marks
 
     @property
     def differs_in(self) -> list[str]:
         """Settings in which its runs differ; if there are any, the runs are not repeats."""
         runs = [run for run in self.runs if run.row.status == "ok"]
-        parts = differing({run.row.key for run in runs if run.row.key})
-        records = [run.record for run in runs if run.record]
-        names = differing_variables(records)
-        hosts = [record.host for record in records]
-        others: dict[str, Collection[object]] = {
-            "when the images of their folder were written": {
-                record.data_set.times for record in records if record.data_set
-            },
-            "how many CPUs they may use": {host.cores for host in hosts},
-            "operating system": {(host.os, host.kernel) for host in hosts},
-            "GPU driver": {host.driver for host in hosts},
-        }
-        told = [what for what, values in others.items() if len(values) > 1]
-        return [part for part in parts if part != VARIABLES or not names] + names + told
+        return differences(
+            {run.row.key for run in runs}, [run.record for run in runs if run.record]
+        )
 
     @property
     def started(self) -> list[str]:

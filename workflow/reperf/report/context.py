@@ -23,8 +23,8 @@ from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import LEAST_OVERLAP
 from reperf.measuring.marks import BOUND_BY_LOADER, THROTTLED
-from reperf.measuring.node_effects import SlowNode, slow_nodes
-from reperf.measuring.statistics import WIDE, Ratio, ratio, repeats_for_interval
+from reperf.measuring.node_effects import SlowNode, slow_nodes, with_marks
+from reperf.measuring.statistics import WIDE, Ratio, no_turns, ratio, repeats_for_interval
 from reperf.measuring.summary import strays_of
 from reperf.number_format import ABSENT, day_and_time, in_four_digits, memory, number, percent
 from reperf.published import PublishedTable, epochs_beside, published_for, published_without_size
@@ -254,11 +254,9 @@ class SuiteView:
         """
         pairs = []
         for panel in self.panels:
-            for rival in panel.ranked[1:]:
-                both = sorted((panel.first.cell, rival.cell), key=lambda cell: cell.started)
-                before, after = (cell.started for cell in both)
-                if len(before) > 1 < len(after) and before[-1] < after[0]:
-                    pairs.append((both[0], both[1]))
+            cells = [rival.cell for rival in panel.ranked]
+            turns = no_turns([cell.speed for cell in cells], [cell.started for cell in cells])
+            pairs += [(cells[before], cells[after]) for before, after in turns]
         return pairs
 
     @property
@@ -570,10 +568,7 @@ def gather(
     by_log = {("", str(record.run.log)): record for record in records}
     usual = strays_of(measurements)
     slow = slow_nodes(measurements)
-    on_slow = defaultdict(list)
-    for node in slow:
-        for moved in node.moved:
-            on_slow[moved.cell].append(node.name)
+    summary = with_marks(summary, slow)
     runs = defaultdict(list)
     for row in measurements.itertuples():
         record = by_log.get((row.source, row.log))
@@ -584,7 +579,7 @@ def gather(
         config=config,
         records=tuple(used),
         suites=tuple(
-            _suite(suite, cells, runs, on_slow, unplaced, published=published)
+            _suite(suite, cells, runs, unplaced, published=published)
             for suite, cells, unplaced in (
                 (suite, *(table[table["suite"] == suite.name] for table in (summary, nowhere)))
                 for suite in config.suites
@@ -603,7 +598,6 @@ def _suite(
     suite: Suite,
     cells: pd.DataFrame,
     runs: Mapping[tuple[str, ...], list[RunView]],
-    on_slow: Mapping[tuple[str, ...], list[str]],
     unplaced: pd.DataFrame,
     *,
     published: bool,
@@ -628,7 +622,6 @@ def _suite(
                 ),
                 runs=tuple(runs[cell_of(row)]),
                 published=tuple(others.get(_published_key(row), ())),
-                slow_nodes=tuple(on_slow.get(cell_of(row), ())),
             )
             for row, series in zip(cells.itertuples(), series_of(cells), strict=True)
         ),
