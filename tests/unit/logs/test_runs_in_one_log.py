@@ -41,13 +41,24 @@ def test_a_resume_that_trains_steps_again_is_measured_where_it_is_whole():
     assert first.throughput == second.throughput == 4 * GLOBAL_BATCH
 
 
-def test_a_step_back_behind_nothing_that_is_said_again_is_refused():
+def test_a_resume_that_says_nothing_again_is_measured_where_it_is_whole():
     lines = written("deepspeed", last=200)
     [run] = measure([*lines, *lines[-5:]], widest=True)
     assert run.status == "ok"  # the same lines again
-    later = [line for line in written("deepspeed", last=200, start=500) if "global_step" in line]
-    [run] = measure([*lines, *later[-5:]], widest=True)
+    later = [line for line in written("deepspeed", last=400, start=500) if "global_step" in line]
+    resumed = [line for line in later if _step(line) >= 160]
+    first, second = measure([*lines, *resumed], widest=True)
+    assert ((first.first, first.last), (second.first, second.last)) == ((20, 200), (160, 400))
+    assert first.throughput == second.throughput == 4 * GLOBAL_BATCH
+
+
+def test_lines_of_a_rank_that_is_behind_are_no_resume():
+    """They come at once, and not after a start."""
+    lines = written("deepspeed", last=200)
+    other = [line for line in written("deepspeed", last=200, start=10.1) if "global_step" in line]
+    [run] = measure([*lines, *other[-5:]], widest=True)
     assert run.code == "mixed-ranks"
+    assert "a run was resumed there, or the lines of several ranks" in run.reason
 
 
 def _step(line: str) -> int:

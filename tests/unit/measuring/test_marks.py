@@ -25,7 +25,10 @@ ROW |= {"throughput_median": 100.0, "num_nodes": 1, "hosts": "a"}
         ({"waited": 0.051}, ["bound by loader"]),
         ({"hosts": "a b", "num_nodes": 2}, []),
         ({"hosts": "a b"}, ["on several hosts: 2 hosts"]),
-        ({"warnings": "gap, widest"}, ["a gap in the window"]),
+        (
+            {"warnings": "gap 2.9%, not-finite, gap 12.0%, widest"},
+            ["a gap in the window: one interval moves it by 12 %", "loss not finite"],
+        ),
         ({"warnings": "implied-length"}, ["the batch as given"]),
         ({"warnings": "not-one-thing, trained-again"}, ["not one thing", "trained again"]),
         ({"unconfirmed": "workload"}, ["unconfirmed: workload as the configuration says"]),

@@ -92,7 +92,7 @@ def test_a_repeat_under_another_variable_is_none_and_most_decide(folder):
 def test_a_machine_that_slept_in_the_window_marks_its_cell(folder):
     row = cell(folder, {}, lines=paused)
     assert row["throughput_median"] < 20  # of 101
-    assert row["marks"] == "a gap in the window"
+    assert row["marks"] == "a gap in the window: one interval moves it by 81.5 %"
 
 
 def test_a_link_that_leads_to_other_images_gives_no_repeat(folder):

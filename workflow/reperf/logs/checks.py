@@ -34,7 +34,7 @@ CHECKS = (
     Check("hole", "The time of some iterations in the window is not in the log."),
     Check("end", "The log does not show that the run ended well, after the window."),
     Check("no-times", "The log prints neither time stamps nor durations."),
-    Check("mixed-ranks", "Lines of several ranks are mixed without labels."),
+    Check("mixed-ranks", "Lines of several ranks, or of a resumed run, are mixed without labels."),
     Check("repeated", "An iteration in the window is printed again."),
     Check("restart", "The program was started anew in the window."),
     Check("evaluations", "Evaluations in the window cannot be left out of its time."),

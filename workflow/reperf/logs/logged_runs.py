@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from math import inf
+from statistics import median
 
 from reperf.logs.clock import MILLISECONDS, TRAINED, UNIX, Clock
 from reperf.logs.events import (
@@ -28,6 +29,7 @@ MOST_RECORDS = 1 << 17
 MOST_TEXT = 1 << 26
 """Bytes of text between two records that are looked at, in all or half of them at either end."""
 MOST_LATER = 1 << 14  # how many records after the window are kept
+FEWEST_LINES = 5  # that must follow each other before a step back which is a resume
 
 
 @dataclass
@@ -193,9 +195,31 @@ class LoggedRun:
         ended |= (
             started and begins_again and log_format.clock is TRAINED
         )  # which begins with its run
+        resumed = self._resumes_at(record, log_format)
         if record.time is None or before.time is None:
-            return begins_again or started
-        return (begins_again or started) and (ended or record.time >= before.time)
+            return begins_again or started or resumed
+        return (begins_again or started or resumed) and (ended or record.time >= before.time)
+
+    def _resumes_at(self, record: Record, log_format: Format) -> bool:
+        """Whether a record begins to train steps again, from a checkpoint, with no word about it.
+
+        The lines before it follow each other, and another rank's would come at once.
+        """
+        assert self.newest
+        lines = [*self.records[-FEWEST_LINES:], *self.later[-FEWEST_LINES:]][-FEWEST_LINES:]
+        strides = [after.iteration - before.iteration for before, after in pairwise(lines)]
+        back = self.newest.iteration - record.iteration
+        if Prints.RUN_START in log_format.prints or len(lines) < FEWEST_LINES:
+            return False
+        if _place(lines[-1]) != _place(self.newest) or record.epoch != self.newest.epoch:
+            return False
+        if min(strides) <= 0 or back <= max(strides):
+            return False
+        times = [line.time for line in (*lines, record) if line.time is not None]
+        if len(times) <= len(lines):
+            return not times
+        *usual, gap = (after - before for before, after in pairwise(times))
+        return 2 * gap > median(usual)
 
     def _stepped_back_to(self, record: Record) -> bool:
         """Whether a record is no more than one step before the newest, as after a skipped step."""
@@ -249,10 +273,13 @@ def training_runs(log: LogFile, log_format: Format, last: float) -> Iterator[Log
             run.note_times(text)
             run.note_end(text, log_format)
         if run is None or run.is_followed_by(record, text, log_format):
+            facts = [*log_format.facts(text)]
             if run is not None:
+                if not facts and run._resumes_at(record, log_format):
+                    facts = run.facts  # nothing says them again
                 run.conclude(log_format)
                 yield run
-            run = _begin([*log_format.facts(text)], log_format, last)
+            run = _begin(facts, log_format, last)
             run.note_times(text)
         elif text and not text.isspace():
             if Prints.RUN_START in log_format.prints and begins_run(text):

@@ -91,8 +91,8 @@ def first_prints(
         elif record.epoch != before.epoch or record.iteration < before.iteration - slack:
             raise Refused(
                 "mixed-ranks",
-                f"iteration {record.iteration} comes after {before.iteration}: "
-                "the lines of several ranks are mixed without labels",
+                f"iteration {record.iteration} comes after {before.iteration}: a run was resumed "
+                "there, or the lines of several ranks are mixed without labels",
             )
         else:
             again.append(record)

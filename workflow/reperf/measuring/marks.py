@@ -54,7 +54,7 @@ def marks_of(row: Mapping[str, Any]) -> list[str]:
         f"{NOT_USABLE}: {percent(load)} other work": unusable,
         BUSY: beside and not unusable,
         f"throttled {percent(throttled)} of its time": _above(throttled, THROTTLED),
-        **{mark: code in str(row["warnings"]).split(", ") for code, mark in OF_LOGS.items()},
+        **dict.fromkeys(_of_logs(row["warnings"]), True),
         f"clocks differ: {slow:.0f} to {fast:.0f} MHz": pd.notna(slow) and fast > CLOCKS * slow,
         "scattered": is_scattered(row),
         WAITED: _above(row["waited"], BOUND_BY_LOADER),
@@ -62,6 +62,15 @@ def marks_of(row: Mapping[str, Any]) -> list[str]:
         f"{NOTES[1]}: {row['unconfirmed']} as the configuration says": bool(row["unconfirmed"]),
     }
     return of_runs + [mark for mark, holds in marks.items() if holds]
+
+
+def _of_logs(warnings: str) -> list[str]:
+    """The marks that follow from warnings; of several gaps, the one that changes the most."""
+    said = [warning.partition(" ") for warning in warnings.split(", ")]
+    marks = [mark for code, mark in OF_LOGS.items() if code in (name for name, *_ in said)]
+    if moved := [float(share.rstrip("%")) for *_, share in said if share]:
+        marks[0] += f": one interval moves it by {max(moved):g} %"
+    return marks
 
 
 def is_scattered(row: Mapping[str, Any]) -> bool:

@@ -116,7 +116,7 @@ def _groups(runs: Iterable[Measurement]) -> Mapping[tuple[str, str], list[tuple[
     for run in runs:
         for warning in run.warnings:
             code, _, text = warning.partition(": ")
-            groups[WARNED, code].append((run, text))
+            groups[WARNED, code.partition(" ")[0]].append((run, text))
         if run.status != "ok":
             groups[REFUSED, run.code].append((run, run.reason))
     return dict(sorted(groups.items(), key=lambda group: (group[0][0], -len(group[1]), group[0])))
