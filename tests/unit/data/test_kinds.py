@@ -78,6 +78,10 @@ def test_the_manifest_says_what_lies_there(data, name, tmp_path):
     held = {"counted": counted, "samples": samples, "bytes": manifest.bytes}
     digest = sha256((tmp_path / name / "manifest.json").read_bytes()).hexdigest()
     assert read_of_set(str(tmp_path / name), name) == (digest, {"name": tmp_path.name, **held})
+    replaced = tmp_path / name / manifest.parts[2].name
+    replaced.write_bytes(bytes(manifest.parts[2].bytes))
+    with pytest.raises(ReperfError, match=f"{replaced}: its content is not what manifest.json"):
+        read_of_set(str(tmp_path / name), name)
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,10 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from google_crc32c import value
+
 from reperf.data.kind import MANIFEST, Part
+from reperf.errors import ReperfError
 
 CONTENTS = 1 << 26
 """Bytes up to which a folder's files are read for its digest; of more, names and sizes count."""
@@ -21,6 +24,9 @@ def read_of_set(folder: str | None, form: str) -> tuple[str | None, dict[str, An
     The digest is the SHA-256 of the manifest of a converted set. Of a folder of images: of their
     names and sizes, and of their contents where all have at most CONTENTS bytes. None where there
     is no such set; the second is None, too, where it counts nothing.
+
+    Raises:
+        ReperfError: a part of a small set is not what its manifest says.
     """
     if folder is None:
         return None, None
@@ -39,11 +45,28 @@ def _of_parts(folder: Path) -> tuple[str | None, dict[str, Any] | None]:
     counts = {name for part in parts[:1] for name in part if name not in Part.model_fields}
     if not counts:
         return digest, None
+    _check_parts(folder, content)
     (counted,) = counts
     samples = sum(part[counted] for part in parts)
     name = folder.parent.name
     held = {"name": name, "counted": counted, "samples": samples, "bytes": content["bytes"]}
     return digest, held
+
+
+def _check_parts(folder: Path, content: dict[str, Any]) -> None:
+    """Refuse a small set of which a part has another content than the manifest says.
+
+    The sizes of a large set's parts have been compared; to read them would take as long as a run.
+    """
+    if content["bytes"] > CONTENTS:
+        return
+    for part in content["parts"]:
+        file = folder / part["name"]
+        if file.is_file() and f"{value(file.read_bytes()):08x}" != part.get("crc32c"):
+            raise ReperfError(
+                f"{file}: its content is not what {MANIFEST} beside it says, so that nobody knows "
+                f"what it is; once {folder} is removed, the next call converts it"
+            )
 
 
 def _of_folder(folder: Path) -> tuple[str | None, dict[str, Any] | None]:

@@ -41,8 +41,8 @@ FEWEST_PACES = 3
 LONG = 20.0
 """An interval may be this many times as long as the median; DENIED, if its line has a speed."""
 FAR = 3.0
-"""How many times as far from the usual time as any other interval one may be, or what it changes of
-the window's time is a trifle. Of 295 windows of public logs, 5 had one beyond, each with a pause."""
+"""How many times as far from the usual time as any other interval one may be. Of 322 windows of
+public logs, 5 hold one that is farther and changes more than a trifle of the window's time."""
 HELD_BACK = 0.02
 """Lines are printed at once if an interval takes this part of the others' time, or less."""
 _NOT_FINITE = re.compile(rb"(?i)loss\w*['\"]?[:= (]{1,4}[-+]?(?:nan|inf)\b")
@@ -280,10 +280,10 @@ def _gaps(window: WindowOfRun) -> Iterator[str]:
     if is_far and abs(most) > COARSEST * window.seconds:
         step, share = steps[at], abs(most) / window.seconds
         yield (
-            f"gap {share:.1%}: the iterations {step.start} to {step.stop} take {step.seconds:.4g} s, "
-            f"{paces[at] / usual:.3g} times the usual{said}: the clock was set, or training stood "
-            f"still; as long as the others, they would make the window {share:.1%} "
-            f"{'shorter' if most > 0 else 'longer'}"
+            f"gap {share:.1%}: the iterations {step.start} to {step.stop} take "
+            f"{step.seconds:.4g} s, {paces[at] / usual:.3g} times the usual{said}: the clock was "
+            "set, or training stood still; as long as the others, they would make the window "
+            f"{share:.1%} {'shorter' if most > 0 else 'longer'}"
         )
 
 
