@@ -18,6 +18,8 @@ def given(**variables: str) -> RunRecord:
         *("NCCL_P2P_DISABLE", "CUDA_LAUNCH_BLOCKING", "ONEDNN_MAX_CPU_ISA", "KMP_BLOCKTIME"),
         *("ATEN_CPU_CAPABILITY", "TF_ENABLE_ONEDNN_OPTS", "XLA_FLAGS", "FLAGS_allocator_strategy"),
         *("LD_PRELOAD", "MALLOC_ARENA_MAX", "GLIBC_TUNABLES", "TORCHINDUCTOR_MAX_AUTOTUNE"),
+        *("AMD_SERIALIZE_KERNEL", "NVTE_FLASH_ATTN", "GLOG_v", "OPENCV_FOR_THREADS_NUM"),
+        *("I_MPI_FABRICS", "CCL_ATL_TRANSPORT", "MKLDNN_VERBOSE", "PYTHONOPTIMIZE"),
     ],
 )
 def test_what_a_library_reads_is_recorded(name):

@@ -17,23 +17,30 @@ _READ = (
     *("TORCH", "PYTORCH_", "ATEN_", "TRITON_"),
     # docs.jax.dev, "Configuration options"; openxla.org, "XLA flags"; tensorflow/core/util and
     # tsl/util in TensorFlow's source; mxnet.apache.org, "Environment Variables"; ps-lite's DMLC_
-    *("JAX_", "XLA_", "TF_", "MXNET_", "DMLC_"),
+    *("JAX_", "XLA_", "LIBTPU_", "TF_", "KERAS_", "MXNET_", "DMLC_"),
+    # NVIDIA's Transformer Engine, NVSHMEM and NVTX; Kineto's and CUPTI's profilers
+    *("NVTE_", "NVSHMEM_", "NVTX_", "KINETO_", "CUPTI_"),
     # rocm.docs.amd.com: the pages of HIP, ROCr, MIOpen, rocBLAS, hipBLASLt and RCCL
-    *("HIP_", "HSA_", "ROCR_", "GPU_", "MIOPEN_", "ROCBLAS_", "HIPBLASLT_", "TENSILE_", "RCCL_"),
+    *("AMD_", "HIP_", "HSA_", "ROCR_", "GPU_", "MIOPEN_"),
+    *("ROCBLAS_", "HIPBLASLT_", "TENSILE_", "RCCL_"),
     # paddlepaddle.org.cn, "FLAGS"; docs.oneflow.org and OneFlow's source; Horovod and DALI
     *("FLAGS_", "PADDLE_", "ONEFLOW_", "HOROVOD_", "DALI_"),
+    # what these log and send by: glog's and gRPC's READMEs; what decodes: OpenCV's, Pillow's
+    *("GLOG_", "GRPC_", "OPENCV_", "PILLOW_"),
     # OpenMP 5.2, chapter 21; GCC's libgomp; Intel's and LLVM's runtime
     *("OMP_", "GOMP_", "KMP_"),
     # oneMKL's and oneDNN's developer guides; OpenBLAS's and BLIS's READMEs
-    *("MKL_", "ONEDNN_", "DNNL_", "OPENBLAS_", "GOTO_", "BLIS_"),
+    *("MKL_", "MKLDNN_", "ONEDNN_", "DNNL_", "OPENBLAS_", "GOTO_", "BLIS_"),
     # numpy.org, "CPU/SIMD optimizations"; libjpeg-turbo's simd folder; docs.python.org,
     # "Environment variables"
-    *("NPY_", "JSIMD_", "PYTHONMALLOC", "PYTHONTRACEMALLOC", "PYTHONDEVMODE"),
+    *("NPY_", "JSIMD_", "PYTHONOPTIMIZE", "PYTHONMALLOC", "PYTHONTRACEMALLOC", "PYTHONDEVMODE"),
     *("PYTHON_GIL", "PYTHON_JIT", "PYTHON_CPU_COUNT"),  # images set others, such as PYTHON_SHA256
-    # ld.so(8), mallopt(3), glibc's "Tunables"; the manuals of jemalloc and gperftools
-    *("LD_", "MALLOC_", "GLIBC_TUNABLES", "TCMALLOC_"),
-    # ucx's, Open MPI's, libfabric's and gloo's documentation
-    *("UCX_", "OMPI_", "FI_", "GLOO_"),
+    # ld.so(8), mallopt(3), glibc's "Tunables"; the manuals of jemalloc, gperftools and mimalloc
+    *("LD_", "MALLOC_", "GLIBC_TUNABLES", "TCMALLOC_", "MIMALLOC_"),
+    # ucx's, Open MPI's, libfabric's and gloo's documentation; Intel's MPI and oneCCL, MPICH, PSM,
+    # NVIDIA's HCOLL and SHARP
+    *("UCX_", "OMPI_", "FI_", "GLOO_", "I_MPI_", "CCL_"),
+    *("MPICH_", "PSM2_", "PSM3_", "HCOLL_", "SHARP_"),
 )  # beginnings of the names of variables that a library reads; comments name the documentation
 # Terraform's begin as TensorFlow's do, and some hold secrets; records are published.
 _NOT_READ = re.compile(
