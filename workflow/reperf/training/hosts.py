@@ -84,7 +84,8 @@ def _ask(cluster: Cluster, note: Path, host: str) -> dict[str, Any]:
     try:
         known: dict[str, Any] = json.loads(answer.stdout)
     except ValueError:
-        said = filter(str.strip, (answer.stderr + answer.stdout).splitlines())
+        said = list(filter(str.strip, (answer.stderr + answer.stdout).splitlines()))
+        said = said[:-1] if said[1:] and said[-1].startswith(f"reperf: {host} ended") else said
         allowed = f"hosts that `{cluster.remote}` reaches without a prompt"
         raise _unfit(host, " | ".join(said) or "no answer", allowed) from None
     late, early = known["time"] - time.time(), known["time"] - asked
