@@ -9,7 +9,7 @@ import argparse
 from itertools import product
 
 import numpy as np
-from reperf.measuring.margin_rule import judge
+from reperf.measuring.margin_rule import judge, judge_each
 from reperf.records.survey_record import SurveyedRun, SurveyRecord
 from reperf.survey.agreement import Trained, agreement
 from reperf.survey.node_jobs import name_of_pair, tournament
@@ -72,6 +72,42 @@ def agreed(surveys, nodes, runs, iterations=6, beside=0.0):
         first += "0" in odd
         others += bool(odd.keys() - {"0"})
     return first, others
+
+
+def surveyed_ranks(random, nodes, ranks, runs, *, slow, tails):
+    """What the ranks of all nodes take by themselves: does a survey name the first, or another?
+
+    Args:
+        slow: by how many percent the first rank of the first node is slower.
+        tails: as above; "uneven" are nodes, each with all its ranks.
+    """
+    speeds = random.normal(0, 0.35, (nodes, ranks))
+    speeds[0, 0] -= slow
+    shape = (runs, nodes, ranks)
+    draw = random.standard_t(3, shape) / 3**0.5 if tails == "heavy" else random.normal(0, 1, shape)
+    if tails == "uneven":
+        draw *= np.exp(random.uniform(np.log(0.5), np.log(2), (nodes, 1)))
+    rates = np.exp((speeds + WITHIN * draw) / 100)
+    found = judge_each(
+        {
+            node: [dict(zip(map(str, range(ranks)), map(float, row), strict=True)) for row in every]
+            for node, every in enumerate(rates.swapaxes(0, 1))
+        },
+        MARGIN,
+    )
+    named = {(node, int(one.name)) for node, ruling in found.items() for one in ruling.slow}
+    true = {
+        (node, rank): np.median(np.delete(speeds[node], rank)) - speeds[node, rank]
+        for node, rank in named
+    }
+    return (0, 0) in named, any(by <= MARGIN for by in true.values())
+
+
+def counted_ranks(surveys, nodes, ranks, runs, **kind):
+    """Of so many surveys: how many name the slow rank, and how many name untruly."""
+    random = np.random.default_rng(7)
+    got = [surveyed_ranks(random, nodes, ranks, runs, **kind) for _ in range(surveys)]
+    return sum(first for first, _ in got), sum(untrue for _, untrue in got)
 
 
 def surveyed_links(random, nodes, runs, others, *, link, node, port, tails):
@@ -158,6 +194,15 @@ def main():
         rows = [agreed(options.surveys, nodes, runs, beside=by) for by in (0, 2, 4, 8)]
         named, untrue = (" ".join(f"{row[at]:5}" for row in rows) for at in (0, 1))
         print(f"{nodes:3} nodes, {runs:2} runs |{named} |{untrue}")
+    print("one rank of one node is slower by so much: named | with a false alarm, likewise")
+    kinds = product(options.nodes, (2, 8), ("normal", "uneven", "heavy"), options.runs)
+    for nodes, ranks, tails, runs in kinds:
+        rows = [
+            counted_ranks(options.surveys, nodes, ranks, runs, slow=slow, tails=tails)
+            for slow in DEFICITS
+        ]
+        named, untrue = (" ".join(f"{row[at]:5}" for row in rows) for at in (0, 1))
+        print(f"{nodes:3} nodes, {ranks} ranks, {runs:2} runs, {tails:6} |{named} |{untrue}")
     print("with --links, for each fault: surveys that name it, surveys with a false alarm")
     print("; ".join(FAULTS_OF_LINKS))
     for nodes, runs, others in product(options.nodes, options.runs, options.links):

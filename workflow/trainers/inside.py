@@ -1,8 +1,10 @@
 """What an environment or a container image holds, as one line of JSON, asked from inside.
 
 python -m trainers.inside torch says its Python, packages and operating system, and how its
-framework was built, also where that cannot be imported. With --listed nothing is imported, so that
-it may be asked wherever a run starts. It needs nothing beside the standard library, and no GPU.
+framework was built, also where that cannot be imported. Modules named after the framework are
+imported, too, in the same process, because a framework takes seconds to import. With --listed
+nothing is imported, so that it may be asked wherever a run starts. It needs nothing beside the
+standard library, and no GPU.
 """
 
 import argparse
@@ -22,9 +24,10 @@ from trainers.contract.build import Build, folder_of, said_by
 from trainers.contract.compilers import COMPILERS, compiler_for
 
 
-def inside(framework):
-    """What is here; `overlay` are the packages that a virtual environment adds, and
-    `import_trouble` is the last line of what an import of the framework said if it failed.
+def inside(framework, modules):
+    """What is here; `overlay` are the packages that a virtual environment adds, `import_trouble` is
+    the last line of what an import of the framework said if it failed, `modules_trouble` that of
+    the modules.
     """
     packages, overlay = _packages()
     return {
@@ -36,7 +39,7 @@ def inside(framework):
         "libc": " ".join(platform.libc_ver()),
         "packages": packages,
         "overlay": overlay,
-        **_framework(framework, packages),
+        **_framework(framework, packages, modules),
     }
 
 
@@ -52,17 +55,25 @@ def listed(framework):
     }
 
 
-def _framework(name, packages):
-    version, trouble = said_by("import {0}; print({0}.__version__)".format(name))
+def _framework(name, packages, modules):
+    said = {}
+    importing = "import {0}; print({0}.__version__)".format(name)
+    # The modules not from the work folder: a file there may have the name of one that they import.
+    both = "import sys; del sys.path[0]; import {}; {}".format(", ".join(modules), importing)
+    version, trouble = said_by(both if modules else importing)
+    if modules and trouble:
+        said["modules_trouble"] = trouble
+        version, trouble = said_by(importing)
     folder = folder_of(name)
     if folder is None:
-        return {"framework": None, "import_trouble": trouble}
+        return dict(said, framework=None, import_trouble=trouble)
     known = FRAMEWORKS.get(name)
     build = known(folder) if known else Build((name.replace("_", "-"),))
     installed = (packages[one] for one in build.distributions if one in packages)
     known = build._asdict()
     del known["distributions"]
-    return {"framework": version or next(installed, None), **known, "import_trouble": trouble}
+    said.update(known, framework=version or next(installed, None), import_trouble=trouble)
+    return said
 
 
 def _packages():
@@ -128,9 +139,11 @@ def _os_release():
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("framework", help="the package that is imported")
+    parser.add_argument("modules", nargs="*", help="modules that are imported before it")
     parser.add_argument("--listed", action="store_true", help="list packages, and import none")
     flags = parser.parse_args()
-    print(json.dumps((listed if flags.listed else inside)(flags.framework), sort_keys=True))
+    here = listed(flags.framework) if flags.listed else inside(flags.framework, flags.modules)
+    print(json.dumps(here, sort_keys=True))
 
 
 if __name__ == "__main__":

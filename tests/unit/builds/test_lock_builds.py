@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from reperf.builds import LockBuild, inside, read_environment, steps, why_build
 from reperf.builds.environment_build import build_lock
-from reperf.builds.inside import BuildPython
+from reperf.builds.inside import BuildPython, modules_of
 from reperf.errors import ReperfError
 from reperf.systems import Lock, System, load_systems
 from uv import find_uv_bin
@@ -164,7 +164,7 @@ def test_all_that_a_system_starts_must_start(root, of_the_system, why):
     mine = make_build(root, imports="json", **of_the_system)
     python = BuildPython([sys.executable], "here")
     with pytest.raises(ReperfError, match=why):
-        python.start_trainers(mine.system, python.contents("engine"))
+        python.start_trainers(mine.system, python.contents("engine", modules_of(mine.system)))
 
 
 def test_a_python_that_is_nowhere_is_named(root):

@@ -18,21 +18,26 @@ def report(tmp_path, monkeypatch):
     (tmp_path / "config.yaml").write_text(yaml.safe_dump(report))
 
 
-def manifest(capsys, *options: str) -> tuple[Cluster, dict, dict]:
-    """What site.yaml is to say, the specification of the set, and that of its pods."""
+def manifest(capsys, *options: str, namespace: str = "default") -> tuple[Cluster, dict, dict]:
+    """What site.yaml is to say, the job that each pod has, and the specification of a pod."""
     assert main([*GIVEN, *options]) == 0
     text = capsys.readouterr().out
     lines = [line[2:] for line in text.splitlines() if line.startswith("# ")]
     site = yaml.safe_load("\n".join(lines[lines.index("  cluster:") :][:4]))
-    documents = {one["kind"]: one for one in yaml.safe_load_all(text)}
-    pods = documents["StatefulSet"]["spec"]
-    assert pods["serviceName"] == documents["Service"]["metadata"]["name"]
-    return Cluster.model_validate(site["cluster"]), pods, pods["template"]["spec"]
+    everything = list(yaml.safe_load_all(text))
+    documents = {one["kind"]: one for one in everything}
+    assert {one["metadata"]["namespace"] for one in everything} == {namespace}
+    (pods,) = documents["JobSet"]["spec"]["replicatedJobs"]
+    cluster = Cluster.model_validate(site["cluster"])
+    assert [one["metadata"]["name"] for one in everything if one["kind"] == "Service"] == [
+        *cluster.hosts
+    ]
+    return cluster, pods, pods["template"]["spec"]["template"]["spec"]
 
 
 def test_the_pods_are_the_hosts_and_have_what_the_report_uses(capsys):
     cluster, pods, pod = manifest(capsys)
-    assert cluster.hosts == ("reperf-0", "reperf-1")
+    assert cluster.hosts == ("reperf-node-0", "reperf-node-1")
     assert (pods["replicas"], cluster.devices_per_node) == (2, 4)
     (node,) = pod["containers"]
     assert node["resources"] == {"limits": {"nvidia.com/gpu": 4}}
@@ -42,10 +47,9 @@ def test_the_pods_are_the_hosts_and_have_what_the_report_uses(capsys):
 
 def test_options_change_number_gpus_ports_and_namespace(capsys):
     options = ("--nodes", "3", "--gpus", "0", "--rdma", "rdma/ib", "--namespace", "team")
-    cluster, pods, pod = manifest(capsys, *options)
+    cluster, pods, pod = manifest(capsys, *options, namespace="team")
     assert len(cluster.hosts) == pods["replicas"] == 3
     assert pod["containers"][0]["resources"] == {"limits": {"rdma/ib": 1}}
-    assert pod["dnsConfig"] == {"searches": ["reperf.team.svc.cluster.local"]}
 
 
 @pytest.mark.parametrize(

@@ -209,7 +209,7 @@ class TestTrials:
             "32 ranks by NCCL 2.29.7: 64 MB at 82.7 GB/s",
         ]
         quicker = self.adding_up("node2", seconds=0.001)
-        assert any(one.what.endswith("64 MB at 74.7 to 112 GB/s") for one in find(quicker))
+        assert any(one.what.endswith("64 MB at 74.7 (node1) to 112 GB/s") for one in find(quicker))
 
 
 def trials_with(*nodes: str, **changes: object) -> tuple[Trial, ...]:

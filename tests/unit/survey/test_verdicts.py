@@ -85,11 +85,37 @@ def test_lines_say_who_why_and_how_sure_and_what_to_type():
     assert re.search(r"its rank 1 takes 2\.\d % longer by itself than the node's", rows["node4"])
     assert r"2 of 5 runs gave no number, oom: memory is\nfull" in rows["node3"]
     assert rows["node9"] == "no answer\tnode9\tSlurm says that it is drained"
-    assert lines[-4].startswith("slow: slower than the others' median by more than 1 %; of 100")
+    assert lines[-5].startswith("slow: slower than the others' median by more than 1 %; of 100")
+    assert re.match(r"a rank that takes \d\.\d\d % longer by itself than its node's", lines[-3])
     assert lines[-2:] == [
         'leave out: cluster: {options: ["--exclude=node2,node1,node4"]}',
         "drain: scontrol update nodename=node2,node1,node4 state=drain reason='reperf survey'",
     ]
+
+
+def test_what_runs_cannot_decide_is_told_with_how_many_would():
+    record = surveyed(2)
+    random = np.random.default_rng(5)
+    alone = [run.model_copy(update={"alone": 1 + 0.02 * random.random(2)}) for run in record.runs]
+    text = printed(record.model_copy(update={"runs": tuple(alone)}))
+    assert re.search(r"unclear ranks: node1's 0, 1; .* more .*runs of each node would tell", text)
+    untimed = [run.model_copy(update={"alone": (), "weights": ("a", "a")}) for run in record.runs]
+    text = printed(record.model_copy(update={"runs": tuple(untimed)}))
+    assert "\nranks: not timed by themselves\n" in text
+
+
+def test_of_healthy_nodes_among_slow_ones_no_percentage_is_told():
+    rates = {"node1": 9.0, "node2": 20.1, "node3": 9.1, "node4": 20.0}
+    runs = [
+        SurveyedRun(node=node, round=number, status="ok", throughput=rate + number / 100, log="l")
+        for number in (1, 2, 3)
+        for node, rate in rates.items()
+    ]
+    text = printed(surveyed().model_copy(update={"runs": tuple(runs)}))
+    assert "ok\tnode4, node2\tfaster than the others' median\n" in text
+    assert re.search(
+        r"\nslow\tnode1\t5\d\.\d\d % slower than the others' median, 5\d\.\d\d to 5", text
+    )
 
 
 def test_a_terminal_gets_a_table():

@@ -74,6 +74,21 @@ def test_a_host_that_is_not_reached_is_named():
     )
 
 
+def test_a_hosts_greeting_is_shown_only_if_nothing_else_comes():
+    greeting = "sh -c 'echo Welcome; printf No.line.end; shift; {0}' sh {{host}}"
+    words = command_on(greeting.format('exec "$@"'), ["far"], ["echo", "up"], "--label")
+    assert subprocess.run(words, capture_output=True, check=True).stdout == b"0: up\n"
+    words = command_on(greeting.format("exit 255"), ["far"], ["echo", "up"])
+    said = subprocess.run(words, capture_output=True, check=False, text=True).stdout
+    assert said.startswith("Welcome\nNo.line.end\nreperf: far ended with status 255; ")
+
+
+def test_a_command_that_is_not_there_is_one_line():
+    words = command_on("no-such-command", ["far"], ["true"])
+    answer = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
+    assert answer.stderr == "no-such-command: No such file or directory\n"
+
+
 def test_ssh_asks_nobody_and_the_host_stands_where_the_words_say():
     assert reach("ssh -p 22", "node1")[-3:] == ["-p", "22", "node1"]
     assert "-oBatchMode=yes" in reach("ssh -p 22", "node1")

@@ -12,7 +12,7 @@ from pathlib import Path
 from uv import find_uv_bin
 
 from reperf.builds import Built, LockBuild, SiteBuild
-from reperf.builds.inside import BuildPython
+from reperf.builds.inside import BuildPython, modules_of
 from reperf.builds.installed import check_locked
 from reperf.builds.site_python import python_of
 from reperf.builds.steps import do, uv_settings
@@ -58,7 +58,7 @@ def build_lock(build: LockBuild) -> None:
         linked = [python, "-m", "trainers.link", build.system.framework]
         do(linked, trouble=f"{folder}: CUDA's libraries cannot be linked for the framework")
     started = BuildPython([python], str(folder))
-    contents = started.contents(build.system.framework)
+    contents = started.contents(build.system.framework, modules_of(build.system))
     check_locked(contents.packages, build.lock, lock)
     if build.device == "cuda" and contents.cuda is None:
         raise ReperfError(
@@ -88,7 +88,7 @@ def build_site(build: SiteBuild, folder: Path) -> None:
         )
     # A first import from a shared disk may take minutes.
     started = replace(python_of(build.environment), time_limit=None)
-    contents = started.contents_with(build.system.framework)
+    contents = started.contents_with(build.system.framework, modules_of(build.system))
     on_gpus = contents.cuda or contents.rocm
     if build.device == "cuda" and not on_gpus:
         raise ReperfError(

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from uv import find_uv_bin
 
 from reperf.builds import RECORD, Built, ImageBuild, digest_of, fingerprint_of
 from reperf.builds.engines import REFERENCE, engine_called, parse_reference, start_in
-from reperf.builds.inside import BuildPython, Contents
+from reperf.builds.inside import BuildPython, Contents, modules_of
 from reperf.builds.steps import do
 from reperf.config import Container
 from reperf.errors import ReperfError
@@ -77,7 +77,7 @@ def build_image(build: ImageBuild, run: Sequence[str] = ()) -> None:
         _install(build, lacking, contents)
         compiled = [str(build.python), "-m", "compileall", "-q", str(_packages(build, contents))]
         opened.do(compiled, "its Python cannot compile what was installed beside it")
-    started, contents = opened.look(str(build.python))
+    started, contents = opened.look(str(build.python), modules_of(build.system))
     started.start_trainers(build.system, contents)
     Built(
         recipe_sha256=build.recipe_digest,
@@ -130,11 +130,11 @@ class _Opened:
         words, variables = self.start(command)
         return do(words, f"{self.build.container.image}: {trouble}", variables)
 
-    def look(self, python: str) -> tuple[BuildPython, Contents]:
+    def look(self, python: str, modules: Iterable[str] = ()) -> tuple[BuildPython, Contents]:
         """Look into the image with one of its Pythons; refused without the framework."""
         words, variables = self.start([python])
         started = BuildPython(words, self.build.container.image, variables)
-        return started, started.contents_with(self.build.system.framework)
+        return started, started.contents_with(self.build.system.framework, modules)
 
 
 def _lacking(opened: _Opened) -> list[str]:

@@ -2,9 +2,10 @@
 
 import os
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from pathlib import Path
 
 from pydantic import Field, ValidationError
 
@@ -26,13 +27,14 @@ if sys.version_info >= {LEAST_PYTHON}:
 
 
 class Contents(Environment):
-    """The answer of `python -m trainers.inside FRAMEWORK`: what a run records, and more."""
+    """The answer of `python -m trainers.inside FRAMEWORK MODULES`: what a run records, and more."""
 
     machine: str = Field("", description="the processor's architecture, such as x86_64")
     libc: str = Field("", description="its name and version")
     compilers: dict[Device, str | None] = Field({})
     """what compiles for a device while a run trains; None: nothing"""
     import_trouble: str | None = Field(None, description="why the framework cannot be imported")
+    modules_trouble: str | None = Field(None, description="likewise launchers and trainers")
 
     @property
     def lacks_driver(self) -> bool:
@@ -72,9 +74,9 @@ class BuildPython:
             )
         raise ReperfError(f"{self.build}: its Python does not say what is there: got {last!r}")
 
-    def contents(self, framework: str) -> Contents:
-        """Ask which packages the build holds, and how its framework was built."""
-        answer = self.answer([framework])
+    def contents(self, framework: str, modules: Iterable[str] = ()) -> Contents:
+        """Ask what the build holds, how its framework was built, whether modules can be loaded."""
+        answer = self.answer([framework, *modules])
         try:
             return Contents.model_validate_json(answer)
         except ValidationError:
@@ -82,9 +84,9 @@ class BuildPython:
                 f"{self.build}: its Python does not say what is there: got {answer[-200:]!r}"
             ) from None
 
-    def contents_with(self, framework: str) -> Contents:
+    def contents_with(self, framework: str, modules: Iterable[str] = ()) -> Contents:
         """The same of a build that somebody else made; refused unless its framework is there."""
-        contents = self.contents(framework)
+        contents = self.contents(framework, modules)
         # A framework that needs a driver to be imported may not give its version, but is installed.
         if contents.framework is None and not contents.lacks_driver:
             trouble = contents.import_trouble or ""
@@ -97,24 +99,30 @@ class BuildPython:
     def start_trainers(
         self, system: System, contents: Contents, workloads: Collection[str] | None = None
     ) -> None:
-        """Import a system's launcher and what trains its workloads; left out, all of them.
+        """Start what trains a system's workloads by itself; left out, all of them.
 
-        Where the framework needs a driver to be imported and this machine has none, the first run
-        or `reperf doctor` is the first to do so.
+        `contents` are those of a Python that was asked for `modules_of` the same. Where the
+        framework needs a driver to be imported and this machine has none, the first run or
+        `reperf doctor` is the first to do so.
         """
         if contents.lacks_driver:
             return
         workloads = system.workloads if workloads is None else workloads
-        programs = [path for path in map(system.trainer, workloads) if path.exists()]
-        commands = {
-            str(path.relative_to(ROOT)): [os.path.relpath(path), "--help"] for path in programs
-        }
-        # Imported, because Paddle's launcher answers --help with an error; not from the work
-        # folder; and all at once, because a framework takes seconds to import.
-        modules = [word for before, word in pairwise(system.launch) if before == "-m"]
-        modules += [module for name in workloads for module in system.modules(name)]
-        if modules:
-            names = ", ".join(dict.fromkeys(modules))
-            commands["launcher or trainer"] = ["-c", f"import sys; del sys.path[0]; import {names}"]
-        for what, arguments in commands.items():
-            self.do(arguments, f"{what}: does not start in {self.build}")
+        for path in filter(Path.exists, map(system.trainer, workloads)):
+            trouble = f"{path.relative_to(ROOT)}: does not start in {self.build}"
+            self.do([os.path.relpath(path), "--help"], trouble)
+        if contents.modules_trouble:
+            raise ReperfError(
+                f"launcher or trainer: does not start in {self.build}: {contents.modules_trouble}"
+            )
+
+
+def modules_of(system: System, workloads: Collection[str] | None = None) -> list[str]:
+    """The modules of a system's launcher and of what trains its workloads; left out, all of them.
+
+    Paddle's launcher answers --help with an error, so they are imported.
+    """
+    workloads = system.workloads if workloads is None else workloads
+    modules = [word for before, word in pairwise(system.launch) if before == "-m"]
+    modules += [module for name in workloads for module in system.modules(name)]
+    return list(dict.fromkeys(modules))

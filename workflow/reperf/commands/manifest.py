@@ -12,55 +12,47 @@ _MANIFEST = Template("""\
 # Pods for `snakemake --profile hosts`. In site.yaml:
 #   cluster:
 #     hosts: [$hosts]
-#     remote: kubectl exec -i {host} --
+#     remote: kubectl exec -i job/{host} --
 #     devices_per_node: $devices
-# StatefulSets give pods fixed names, so `kubectl exec` finds them.
-apiVersion: v1
-kind: Service
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
 metadata: {name: reperf, namespace: $namespace}
 spec:
-  clusterIP: None # a name for each pod
-  publishNotReadyAddresses: true
-  selector: {app: reperf}
-  ports: [{port: 22}] # required; nothing listens there
----
-apiVersion: apps/v1
-kind: StatefulSet
-metadata: {name: reperf, namespace: $namespace}
-spec:
-  serviceName: reperf
-  replicas: $nodes
-  podManagementPolicy: Parallel
-  selector: {matchLabels: {app: reperf}}
-  template:
-    metadata: {labels: {app: reperf}}
-    spec:
-      serviceAccountName: reperf
-      # The pods are nodes: no two of them share a machine.
-      affinity:
-        podAntiAffinity:
-          requiredDuringSchedulingIgnoredDuringExecution:
-            - topologyKey: kubernetes.io/hostname
-              labelSelector: {matchLabels: {app: reperf}}
-      # "reperf-0" resolves without a longer name.
-      dnsConfig: {searches: [reperf.$namespace.svc.cluster.local]}
-      containers:
-        - name: node
-          image: "$image"
-          command: [sleep, infinity]
-          workingDir: /work
-          resources: {limits: {$limits}}
-          securityContext:
-            capabilities: {add: [IPC_LOCK]} # InfiniBand registers memory
-          volumeMounts:
-            - {name: work, mountPath: /work}
-            - {name: memory, mountPath: /dev/shm}
-      volumes:
-        - name: work # shared by all pods: ReadWriteMany
-          persistentVolumeClaim: {claimName: $volume}
-        - name: memory # loaders and NCCL share it; the default is 64 MiB
-          emptyDir: {medium: Memory}
----
+  replicatedJobs:
+    - name: node # its jobs are reperf-node-0, reperf-node-1, ..
+      replicas: $nodes
+      template:
+        spec:
+          parallelism: 1
+          completions: 1
+          template:
+            metadata: {labels: {app: reperf}}
+            spec:
+              serviceAccountName: reperf
+              restartPolicy: Never
+              # The pods are nodes: no two of them share a machine.
+              affinity:
+                podAntiAffinity:
+                  requiredDuringSchedulingIgnoredDuringExecution:
+                    - topologyKey: kubernetes.io/hostname
+                      labelSelector: {matchLabels: {app: reperf}}
+              containers:
+                - name: node
+                  image: "$image"
+                  command: [sleep, infinity]
+                  workingDir: /work
+                  resources: {limits: {$limits}}
+                  securityContext:
+                    capabilities: {add: [IPC_LOCK]} # InfiniBand registers memory
+                  volumeMounts:
+                    - {name: work, mountPath: /work}
+                    - {name: memory, mountPath: /dev/shm}
+              volumes:
+                - name: work # shared by all pods: ReadWriteMany
+                  persistentVolumeClaim: {claimName: $volume}
+                - name: memory # loaders and NCCL share it; the default is 64 MiB
+                  emptyDir: {medium: Memory}
+$services---
 # The first pod starts programs in the others.
 apiVersion: v1
 kind: ServiceAccount
@@ -70,7 +62,8 @@ apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: reperf, namespace: $namespace}
 rules:
-  - {apiGroups: [""], resources: [pods], verbs: [get]}
+  - {apiGroups: [batch], resources: [jobs], verbs: [get]}
+  - {apiGroups: [""], resources: [pods], verbs: [get, list, watch]}
   - {apiGroups: [""], resources: [pods/exec], verbs: [create, get]}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
@@ -80,13 +73,25 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reperf}
 subjects: [{kind: ServiceAccount, name: reperf, namespace: $namespace}]
 """)
 
+_SERVICE = Template("""\
+---
+# The name by which other pods find this one, and kubectl its job.
+apiVersion: v1
+kind: Service
+metadata: {name: $name, namespace: $namespace}
+spec:
+  clusterIP: None
+  publishNotReadyAddresses: true
+  selector: {jobset.sigs.k8s.io/jobset-name: reperf, jobset.sigs.k8s.io/job-index: "$number"}
+""")
+
 
 def add(commands: "argparse._SubParsersAction[Any]") -> None:
     """Add the command to the parser of `reperf`."""
     parser = commands.add_parser(
         "manifest",
         help="print the pods in which a report trains, for kubectl apply",
-        description="Print a Kubernetes manifest of as many pods as the report has nodes, with "
+        description="Print a Kubernetes JobSet of as many pods as the report has nodes, with "
         "the GPUs that it wants on each, and the lines of site.yaml that train on them.",
     )
     parser.add_argument("kind", choices=("kubernetes",))
@@ -135,10 +140,15 @@ def run(options: argparse.Namespace) -> int:
     shapes = [topology_shape(topology) for _, topology in report.asked]
     nodes, devices = map(max, zip((1, 1), *shapes, strict=True))
     nodes = options.nodes or nodes
+    names = [f"reperf-node-{number}" for number in range(nodes)]
     limits = {"nvidia.com/gpu": devices if options.gpus is None else options.gpus}
     limits |= {options.rdma: 1} if options.rdma else {}
     values = {
-        "hosts": ", ".join(f"reperf-{number}" for number in range(nodes)),
+        "hosts": ", ".join(names),
+        "services": "".join(
+            _SERVICE.substitute(name=name, number=number, namespace=options.namespace)
+            for number, name in enumerate(names)
+        ),
         "nodes": nodes,
         "devices": options.gpus or devices,
         "limits": ", ".join(f"{name}: {number}" for name, number in limits.items() if number),

@@ -38,6 +38,16 @@ def _absolute(path: Path) -> Path:
     return path
 
 
+def _words(command: str) -> str:
+    try:
+        if shlex.split(command):
+            return command
+        why = "it is empty"
+    except ValueError as error:
+        why = str(error).lower()
+    raise ValueError(f"{why}; allowed: a command, such as ssh -p 2222")
+
+
 def gpus_option(gres: str | None, count: int) -> str:
     """The option of Slurm's commands that asks for GPUs on each node, of any kind or of one."""
     return f"--gres={gres}:{count}" if gres else f"--gpus-per-node={count}"
@@ -55,7 +65,7 @@ class Cluster(Model, json_schema_extra=with_examples):
     hostfile: Text | None = None
     """a host file of MPI or of a batch system; or a variable that has its path or the names, such
     as $PBS_NODEFILE, $LSB_DJOB_HOSTFILE, $SKYPILOT_NODE_IPS"""
-    remote: Text = "ssh"
+    remote: Annotated[Text, AfterValidator(_words)] = "ssh"
     """the command that runs another command on a host; the host's name is appended, or replaces
     {host}: `ssh -p 2222`, `kubectl exec -i {host} --`"""
     partition: Label | None = Field(None, description="left out: the cluster's default")

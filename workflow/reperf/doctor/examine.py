@@ -25,6 +25,7 @@ from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
 from reperf.plans.costs import needed_bytes
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Trial
 from reperf.text import count
+from reperf.training.remote import name_of
 
 ANSWER_SECONDS = WAIT_SECONDS + 240
 """How long nodes may take to answer, their wait for a job included."""
@@ -84,7 +85,8 @@ def _ask_all(
     ):
         Path(meeting, "caller").write_text(secret, encoding="utf-8")
 
-        def ask(node: str, why_not: str) -> NodeReport:
+        def ask(host: str, why_not: str) -> NodeReport:
+            node = name_of(host)
             if why_not:
                 return NodeReport(node=node, offered=False, trouble=why_not)
             request = Request(
@@ -95,7 +97,7 @@ def _ask_all(
                 runs=tuple(runs),
                 folders={build.id: build.folder for build in map(build_of, runs)},
             )
-            return _ask(nodes.on(node), request)
+            return _ask(nodes.on(host), request)
 
         why_not = nodes.why_not()
         builds = count(len(runs), "build")
@@ -125,27 +127,36 @@ def _ask(start: Sequence[str], request: Request) -> NodeReport:
 def _try_all(
     nodes: Nodes, report: Report, node_reports: Iterable[NodeReport], tell: Callable[[str], None]
 ) -> tuple[Trial, ...]:
-    """Try each system on each node where its build is well, then on all of those together."""
+    """Try each system on all nodes where its build is well together, and on each by itself.
+
+    A device that is alone on its node has nobody there to add up with: it is only tried by itself
+    if the trial of all nodes fails.
+    """
     probes = {answer.node: answer.probe for answer in node_reports if answer.probe}
-    alone: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
+    runs, able = runs_to_try(report), dict[str, tuple[str, ...]]()
     together: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
-    for name, run in runs_to_try(report).items():
+    alone: dict[tuple[str, ...], dict[str, Run]] = defaultdict(dict)
+    for name, run in runs.items():
         build = build_of(run).id
-        able = tuple(node for node, probe in probes.items() if _can_run(probe, build))
-        for node in able:
-            alone[(node,)][name] = run
-        if len(able) > 1:
-            together[able][name] = run
+        able[name] = tuple(node for node, probe in probes.items() if _can_run(probe, build))
+        if len(able[name]) > 1:
+            together[able[name]][name] = run
+    results: list[Trial] = []
+    # One after the other: they would slow each other.
+    for who, chosen in together.items():
+        tell(f"trying {', '.join(chosen)} on {count(len(who), 'node')} together")
+        results += _try(nodes, report, who, chosen)
+    tried = {(trial.name, trial.nodes) for trial in results}
+    for name, who in able.items():
+        for node in who:
+            if (name, (node,)) not in tried:
+                alone[(node,)][name] = runs[name]
     if alone:
-        names = dict.fromkeys(name for runs in alone.values() for name in runs)
+        names = dict.fromkeys(name for chosen in alone.values() for name in chosen)
         tell(f"trying {', '.join(names)} on {', '.join(node for (node,) in alone)}")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
-        results = list(pool.map(partial(_try, nodes, report), alone.keys(), alone.values()))
-    # One after the other: they would slow each other.
-    for able, runs in together.items():
-        tell(f"trying {', '.join(runs)} on {count(len(able), 'node')} together")
-        results.append(_try(nodes, report, able, runs))
-    return tuple(trial for trials in results for trial in trials)
+        found = pool.map(partial(_try, nodes, report), alone.keys(), alone.values())
+        return (*(trial for trials in found for trial in trials), *results)
 
 
 def _can_run(probe: Probe, build: str) -> bool:
@@ -163,7 +174,7 @@ def _try(
     seconds = len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
     reached = report.cluster.reached() if report.cluster else {}
     if reached:
-        reached["hosts"] = names
+        reached["hosts"] = [host for host in reached["hosts"] if name_of(host) in names]
     request = json.dumps({"runs": chosen, "cluster": cluster, "reached": reached})
     with _started(nodes.on_all(names, seconds), "reperf.doctor.trials", request) as process:
         answer, trouble = _end_of(process, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)

@@ -1,7 +1,7 @@
 """The checks of nodes, from what they reported to findings; no check asks a machine anything."""
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from hashlib import sha256
@@ -292,13 +292,11 @@ def _devices_of(trial: Trial) -> str:
 
 def _rates(alike: list[Trial]) -> str:
     """How fast a device multiplies matrices in each data type."""
-    rates: dict[str, list[float]] = defaultdict(list)
+    rates: dict[str, dict[str, float]] = defaultdict(dict)
     for trial in alike:
         for dtype, rate in trial.matrix_rates.items():
-            rates[dtype].append(rate / 1e12)
-    shown = [
-        f"{_span(values, '{:.3g}'.format)} TFLOP/s in {dtype}" for dtype, values in rates.items()
-    ]
+            rates[dtype][trial.nodes[0]] = rate / 1e12
+    shown = [f"{_span(of_nodes)} TFLOP/s in {dtype}" for dtype, of_nodes in rates.items()]
     return f"; it multiplies matrices at {', '.join(shown)}" if shown else ""
 
 
@@ -327,15 +325,19 @@ def _speeds(alike: list[Trial]) -> str:
     """The bandwidths of trials with the same ranks and library, for each size."""
     ranks = alike[0].world_size
     sizes = []
+    names = [", ".join(trial.nodes) for trial in alike]
     for transfers in zip(*(trial.transfers for trial in alike), strict=True):
-        speeds = [transfer.bus_bandwidth(ranks) / 1e9 for transfer in transfers]
-        sizes.append(f"{transfers[0].bytes / 1e6:.3g} MB at {_span(speeds, '{:.3g}'.format)} GB/s")
+        speeds = (transfer.bus_bandwidth(ranks) / 1e9 for transfer in transfers)
+        span = _span(dict(zip(names, speeds, strict=True)))
+        sizes.append(f"{transfers[0].bytes / 1e6:.3g} MB at {span} GB/s")
     return f"{count(ranks, 'rank')} by {alike[0].library}: {', '.join(sizes)}"
 
 
-def _span(values: Collection[float], show: Callable[[float], str]) -> str:
-    """The least and the greatest value, "74.7 to 112"; a single value if both look alike."""
-    return " to ".join(dict.fromkeys(map(show, (min(values), max(values)))))
+def _span(speeds: Mapping[str, float]) -> str:
+    """The speeds of nodes, "74.7 (node3) to 112"; a single value if all look alike."""
+    slowest = min(speeds, key=speeds.__getitem__)
+    least, most = (f"{speed:.3g}" for speed in (speeds[slowest], max(speeds.values())))
+    return least if least == most else f"{least} ({slowest}) to {most}"
 
 
 def _grouped(trials: Iterable[Trial], kind: Callable[[Trial], Kind]) -> dict[Kind, list[Trial]]:

@@ -15,7 +15,7 @@ from typing import Any
 
 from reperf.errors import ReperfError
 from reperf.layout import RUN_FOLDER, RUN_RECORD
-from reperf.measuring.margin_rule import judge, rank_words
+from reperf.measuring.margin_rule import judge_each, rank_words
 from reperf.records.diagnosis import Finding, Verdict
 from reperf.records.run_record import RunRecord
 from reperf.text import count, listed
@@ -132,13 +132,11 @@ def findings_of_runs(folder: Path = Path()) -> Iterator[Finding]:
             for at, node in enumerate(record.nodes or (record.host.hostname,)):
                 times = record.rank_seconds_alone[each * at : each * (at + 1)]
                 rounds[node].append({str(gpu): 1 / one for gpu, one in enumerate(times) if one})
-    for node, runs in rounds.items():
-        with suppress(ReperfError):  # one device, or one run
-            ruling = judge(runs, MARGIN, among=len(rounds))
-            slow = "; ".join(map(rank_words, ruling.slow))
-            told = f"in {count(len(runs), 'run')} of this folder"
-            verdict = Verdict("ok", f"none of {len(ruling.places)} slower than the others {told}")
-            if slow:
-                advice = "look at its clock, its power limit and its cooling"
-                verdict = Verdict("warning", f"{slow} {told}", advice)
-            yield verdict.on("devices by themselves", node)
+    for node, ruling in judge_each(rounds, MARGIN).items():  # none of one device, or one run
+        slow = "; ".join(map(rank_words, ruling.slow))
+        told = f"in {count(len(rounds[node]), 'run')} of this folder"
+        verdict = Verdict("ok", f"none of {len(ruling.places)} slower than the others {told}")
+        if slow:
+            advice = "look at its clock, its power limit and its cooling"
+            verdict = Verdict("warning", f"{slow} {told}", advice)
+        yield verdict.on("devices by themselves", node)

@@ -18,7 +18,7 @@ from pydantic import Field
 from reperf.builds import Built, SiteBuild, build_of, why_build, why_not_as_found
 from reperf.builds.engines import start_in
 from reperf.builds.fitness import why_unfit
-from reperf.builds.inside import BuildPython
+from reperf.builds.inside import BuildPython, modules_of
 from reperf.builds.site_python import variables_outside
 from reperf.config import Run
 from reperf.doctor import hardware
@@ -106,7 +106,7 @@ def _environment(request: Request, run: Run) -> EnvironmentState:
             outside = variables_outside(build.environment, os.environ, start.variables)
         words = [word.replace("{node_rank}", "0") for word in start.command]
         python = BuildPython(words, str(build.folder), outside, START_SECONDS)
-        contents = python.contents(system.framework)
+        contents = python.contents(system.framework, modules_of(system, [run.workload]))
         if contents.lacks_driver:
             return EnvironmentState(trouble=contents.import_trouble or "")
         python.start_trainers(system, contents, [run.workload])

@@ -13,7 +13,7 @@ from reperf.errors import faults_of
 from reperf.machine import check_containers, check_fits, check_memory
 from reperf.plans.checking import check_profile
 from reperf.training.hosts import check_hosts
-from reperf.training.remote import command_on
+from reperf.training.remote import command_on, name_of
 from reperf.training.slurm import ask, check_cluster
 
 WAIT_SECONDS = 60
@@ -86,13 +86,13 @@ class Hosts(Nodes):
     """Hosts that ssh, or another command, reaches."""
 
     def __init__(self, report: Report, cluster: Cluster) -> None:
-        self._cluster = cluster
+        self._cluster, self._hosts = cluster, {name_of(host): host for host in cluster.hosts}
 
     def why_not(self) -> dict[str, str]:
         return dict.fromkeys(self._cluster.hosts, "")
 
     def on(self, node: str) -> list[str]:
-        return command_on(self._cluster.remote, [node], [])
+        return command_on(self._cluster.remote, [self._hosts[name_of(node)]], [])
 
     def on_all(self, nodes: tuple[str, ...], seconds: float) -> list[str]:
         return self.on(nodes[0])

@@ -57,13 +57,15 @@ def main() -> None:
     runs = {name: Run.model_validate(run) for name, run in request["runs"].items()}
     cluster, reached = request["cluster"], request["reached"]
     trials = [
-        _try(name, run, place_of(run, cluster, **reached)).model_dump()
+        trial.model_dump()
         for name, run in runs.items()
+        for trial in _try(name, run, place_of(run, cluster, **reached))
     ]
     print(json.dumps(trials))
 
 
-def _try(name: str, run: Run, place: Place) -> Trial:
+def _try(name: str, run: Run, place: Place) -> list[Trial]:
+    """Try a run on its nodes; devices that are alone on theirs are trials of their own, too."""
     where = place.nodes[0] if len(place.nodes) == 1 else f"{len(place.nodes)}-nodes"
     log = Path("logs/doctor") / f"{name.replace(' ', '-')}.{where}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
@@ -71,14 +73,23 @@ def _try(name: str, run: Run, place: Place) -> Trial:
     try:
         ranks = _ranks(run, place, log)
     except ReperfError as error:
-        return Trial(**trial, trouble=str(error))
+        return [Trial(**trial, trouble=str(error))]
     except OSError as error:  # the launcher is not there
-        return Trial(**trial, trouble=f"{error.filename}: {error.strerror}")
+        return [Trial(**trial, trouble=f"{error.filename}: {error.strerror}")]
+    each = zip(place.nodes, ranks, strict=True) if run.nodes > 1 == run.devices_per_node else ()
+    alone = [
+        _trial(trial | {"nodes": (node,)}, run, [rank | {"transfers": ()}]) for node, rank in each
+    ]
+    return [*alone, _trial(trial, run, ranks)]
+
+
+def _trial(known: dict[str, Any], run: Run, ranks: list[dict[str, Any]]) -> Trial:
+    """What some ranks found."""
     first, *others = (rank["matrix_rates"] for rank in ranks)
     common = [dtype for dtype in first if all(dtype in other for other in others)]
     return Trial(
-        **trial,
-        world_size=run.world_size,
+        **known,
+        world_size=len(ranks),
         devices=[rank["device"] for rank in ranks],
         convolution_error=max(rank["convolution_error"] for rank in ranks),
         threads=run.threads,
@@ -97,8 +108,8 @@ def _ranks(run: Run, place: Place, log: Path) -> list[dict[str, Any]]:
         f"--threads={run.threads}",
         "--bytes",
         *(str(size * 10**6) for size in MEGABYTES),
-        # Each node has timed its own by itself.
-        *(["--rates"] if len(place.nodes) == 1 else []),
+        # Several devices of a node are timed without the other nodes.
+        *(["--rates"] if 1 in (run.nodes, run.devices_per_node) else []),
     ]
     alone = run.model_copy(update={"servers": None})  # a trial trains nothing
     plan = plan_run(alone, window=(1, run.iterations), time_limit=TIME_LIMIT)

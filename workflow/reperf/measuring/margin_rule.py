@@ -14,9 +14,10 @@ reperf.measuring.statistics.holm.
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from math import atan, cos, exp, hypot, log1p, pi, sin, sqrt
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, Self
 
 import numpy as np
 
@@ -29,6 +30,10 @@ MOST_DEGREES = 2000
 OF_A_MEDIAN = pi / 2  # the variance of a median over that of a mean, of many normal values
 
 Judgement = Literal["slow", "unclear", "ok"]
+
+
+Rounds = Sequence[Mapping[str, float]]
+"""Of each round, the throughput of each place that has one."""
 
 
 class Judged(NamedTuple):
@@ -58,39 +63,78 @@ class Ruling(NamedTuple):
         return tuple(place for place in self.places if place.judgement == "slow")
 
 
-def judge(
-    rounds: Sequence[Mapping[str, float]], margin: float, among: int = 1, beside: float = 0
-) -> Ruling:
+def judge(rounds: Rounds, margin: float, beside: float = 0) -> Ruling:
     """Compare places by their throughputs.
 
+    What a round's places have in common, such as the hour or the file server, is taken out with
+    its median.
+
     Args:
-        rounds: of each round the throughput of each place that has one. What a round's places
-            have in common, such as the hour or the file server, is taken out with its median.
         margin: percent of a throughput, below 100.
-        among: the number of such groups of places; the level is for all of them together.
         beside: the scatter, in percent, of what the places are compared with, measured as often:
             a survey compares pairs with their nodes.
 
     Raises:
         ReperfError: fewer than two places, or no second run of any.
     """
-    rounds = [one for one in rounds if len(one) > 1]
-    names = sorted({name for one in rounds for name in one})
-    logs = [{name: float(np.log(value)) for name, value in one.items()} for one in rounds]
-    levels = [float(np.median(list(one.values()))) for one in logs]
-    # A row for each place, a column for each round; NaN without a run.
-    table = np.array([[one.get(name, np.nan) for one in logs] for name in names]) - levels
-    if len(names) < 2:
-        raise ReperfError("fewer than two have ended a run; allowed: two or more")
-    counts = (~np.isnan(table)).sum(axis=1)
-    dof = int(counts.sum()) - len(names) - len(rounds) + 1
-    if dof < 1:
-        raise ReperfError("one run of each says nothing of their scatter; allowed: two or more")
-    means = np.nanmean(table, axis=1)
-    # A round's median removes a part of the scatter; its mean costs just a degree of freedom.
-    rest = table - means[:, None]
-    rest -= np.nanmean(rest, axis=0)
-    scatter = sqrt(float(np.nansum(rest**2)) / dof)
+    table = _Table.of(rounds)
+    return _ruling(table, margin, table.scatter, table.dof, beside=beside)
+
+
+def judge_each(groups: Mapping[str, Rounds], margin: float) -> dict[str, Ruling]:
+    """Compare the places of each group with one another; the level is for all groups together.
+
+    The runs of all groups say how much runs scatter, for those of one, such as the ranks of a
+    node, may be too few. A group whose runs scatter more is judged by its own scatter. Groups in
+    which nothing can be compared are left out.
+    """
+    tables = {}
+    for name, rounds in groups.items():
+        with suppress(ReperfError):
+            tables[name] = _Table.of(rounds)
+    dof = sum(table.dof for table in tables.values())
+    scatter = sqrt(sum(table.dof * table.scatter**2 for table in tables.values()) / max(1, dof))
+    return {
+        name: _ruling(table, margin, max(scatter, table.scatter), dof, among=len(tables))
+        for name, table in tables.items()
+    }
+
+
+class _Table(NamedTuple):
+    """Places and their runs."""
+
+    names: list[str]
+    counts: np.ndarray  # runs of each place
+    means: np.ndarray  # logarithm of its throughput over its rounds' median
+    scatter: float  # standard deviation of these logarithms within a place
+    dof: int
+
+    @classmethod
+    def of(cls, rounds: Rounds) -> Self:
+        rounds = [one for one in rounds if len(one) > 1]
+        names = sorted({name for one in rounds for name in one})
+        logs = [{name: float(np.log(value)) for name, value in one.items()} for one in rounds]
+        levels = [float(np.median(list(one.values()))) for one in logs]
+        # A row for each place, a column for each round; NaN without a run.
+        table = np.array([[one.get(name, np.nan) for one in logs] for name in names]) - levels
+        if len(names) < 2:
+            raise ReperfError("fewer than two have ended a run; allowed: two or more")
+        counts = (~np.isnan(table)).sum(axis=1)
+        dof = int(counts.sum()) - len(names) - len(rounds) + 1
+        if dof < 1:
+            raise ReperfError("one run of each says nothing of their scatter; allowed: two or more")
+        means = np.nanmean(table, axis=1)
+        # A round's median removes a part of the scatter; its mean costs just a degree of freedom.
+        rest = table - means[:, None]
+        rest -= np.nanmean(rest, axis=0)
+        return cls(names, counts, means, sqrt(float(np.nansum(rest**2)) / dof), dof)
+
+
+def _ruling(
+    table: _Table, margin: float, scatter: float, dof: int, *, among: int = 1, beside: float = 0
+) -> Ruling:
+    """Judge places by runs that scatter so much, as `dof` degrees of freedom say."""
+    names, counts, means = table.names, table.counts, table.means
     slower = np.array([np.median(np.delete(means, at)) - mean for at, mean in enumerate(means)])
     spread = hypot(scatter, -log1p(-beside / 100))
     errors = np.array([error_of(spread, counts[at], counts.sum()) for at in range(len(names))])
@@ -106,7 +150,7 @@ def judge(
         verdict = _judgement(p_values[at], edges[1] > limit)
         more: int | None = 0
         if verdict == "unclear":
-            more = _more_runs(runs, len(names), abs(slower[at] - limit) / spread)
+            more = _more_runs(runs, len(names), among, abs(slower[at] - limit) / spread)
         low, high = map(_percent, edges)
         place = Judged(name, runs, _percent(slower[at]), low, high, p_values[at], verdict, more)
         places.append(place)
@@ -125,10 +169,15 @@ def error_of(scatter: float, runs: int, of_all: int) -> float:
     return scatter * sqrt(1 / runs + (OF_A_MEDIAN if others > 2 * runs else 1) / others)
 
 
+def longer(slower: float) -> float:
+    """Percent by which work takes longer at a throughput that is lower by so many percent."""
+    return 100 * (1 / (1 - slower / 100) - 1)
+
+
 def rank_words(rank: Judged) -> str:
     """How much longer one of a node's ranks takes by itself."""
-    longer = 100 * (1 / (1 - rank.slower / 100) - 1)
-    return f"rank {rank.name} takes {longer:.1f} % longer by itself than the node's others"
+    much = longer(rank.slower)
+    return f"rank {rank.name} takes {much:.1f} % longer by itself than the node's others"
 
 
 def _judgement(p: float, may_be_slow: bool) -> Judgement:
@@ -137,14 +186,14 @@ def _judgement(p: float, may_be_slow: bool) -> Judgement:
     return "unclear" if may_be_slow else "ok"
 
 
-def _more_runs(runs: int, places: int, distance: float) -> int | None:
+def _more_runs(runs: int, places: int, among: int, distance: float) -> int | None:
     """How many more runs of each place put the margin out of a place's interval.
 
     `distance` is from the place to the margin, in standard deviations of a run.
     """
 
     def tell(more: int) -> bool:
-        bound = t_bound(SIGNIFICANCE / 2 / places, (places - 1) * (more - 1))
+        bound = t_bound(SIGNIFICANCE / 2 / places / among, among * (places - 1) * (more - 1))
         return bound * error_of(1, more, places * more) <= distance
 
     enough = bisect_left(range(runs + 1, MOST_RUNS + 1), True, key=tell)

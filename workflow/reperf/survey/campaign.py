@@ -58,7 +58,6 @@ def survey(
     """
     assert report.cluster
     plan = choose(report, suite, reads=reads)
-    check_ready(plan)
     plan_of_pairs = choose_pair(report, plan, reads=reads) if links else None
     part = report.on(plan.run.device)
     why_not = nodes_of(part).why_not()
@@ -73,6 +72,7 @@ def survey(
             f"--links compares pairs of nodes: {', '.join(nodes)} make only one; allowed: three "
             "nodes or more, or no --links"
         )
+    check_ready(plan)
     shutil.rmtree(SURVEY_FOLDER, ignore_errors=True)  # the last survey's
     made = datetime.now(UTC).isoformat(timespec="seconds")
     tell(f"surveying {title_of(plan)}")

@@ -178,7 +178,7 @@ def _run_on_hosts(remote: str, folders: Mapping[Nodes, Path], at_once: int) -> d
         if (folders[place] / RUN_LOG).exists():
             return ""
         said = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return printable(said[0] if said else "no answer")
+        return printable(" | ".join(said) or "no answer")
 
     with ThreadPoolExecutor(at_once) as pool:
         reasons = dict(zip(folders, pool.map(run, folders), strict=True))

@@ -60,7 +60,9 @@ def _rows_of(verdicts: Sequence[NodeVerdict], what: str) -> Iterator[tuple[State
         names = [verdict.node for verdict in healthy]
         who = ", ".join(names) if len(names) <= 4 else count(len(names), what)
         others = "the others'" if what == "node" else "the other links'"
-        yield "ok", who, f"{in_words(min(same))} to {in_words(max(same))} than {others} median"
+        # Of the others, most may be slow.
+        most = f"at most {in_words(max(same))}" if max(same) >= 0 else "faster"
+        yield "ok", who, f"{most} than {others} median"
 
 
 def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:

@@ -6,16 +6,25 @@ to the pairs alone would smear a slow link over its nodes.
 """
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import exp, log
 from statistics import fmean, median
 from typing import Any, Literal, NamedTuple
 
 from reperf.errors import ReperfError
-from reperf.measuring.margin_rule import LIKELY, MOST_RUNS, Judged, Ruling, judge, rank_words
+from reperf.measuring.margin_rule import (
+    LIKELY,
+    MOST_RUNS,
+    Judged,
+    Ruling,
+    judge,
+    judge_each,
+    longer,
+    rank_words,
+)
 from reperf.records.survey_record import SurveyedRun, SurveyRecord
 from reperf.survey.agreement import Agreement, Trained, agreement
-from reperf.text import count
+from reperf.text import count, listed
 
 State = Literal["computes otherwise", "slow", "no answer", "unclear", "ok"]
 STATES: tuple[State, ...] = ("computes otherwise", "slow", "no answer", "unclear", "ok")
@@ -44,6 +53,8 @@ class Verdicts(NamedTuple):
     untold: str
     """Why there is no ruling; "" if there is."""
     losses: Agreement
+    ranks: dict[str, Ruling]
+    """The verdicts on the ranks of each node, by what each takes by itself; of some, none."""
     links: tuple[NodeVerdict, ...] = ()
     """The verdicts on links, in the same order."""
     link_ruling: Ruling | None = None
@@ -79,6 +90,7 @@ class Verdicts(NamedTuple):
                 | {"slow_ranks": [int(rank.name) for rank in verdict.slow_ranks]}
                 for verdict in self.nodes
             },
+            "ranks_sure": max((ruling.sure for ruling in self.ranks.values()), default=None),
             "links": {verdict.node: _content(verdict) for verdict in self.links},
             "with_slow_links": self.with_slow_links,
             "exchange": self.exchange,
@@ -104,11 +116,12 @@ def verdicts_of(survey: SurveyRecord) -> Verdicts:
         if run.throughput is not None:
             trained[run.node].append(Trained(tuple(run.losses.items()), run.weights))
     losses, failed = agreement(trained), _failed(survey.runs, survey.asked)
+    of_ranks = judge_each(_rounds_of_ranks(survey.runs), survey.margin)
     ruling, untold = _ruling(rounds, survey.margin)
     places = {place.name: place for place in ruling.places} if ruling else {}
     verdicts = [NodeVerdict(node, "no answer", why, None) for node, why in survey.absent.items()]
     for node in dict.fromkeys(run.node for run in survey.runs):
-        place, ranks = places.get(node), _slow_ranks(survey, node)
+        place, ranks = places.get(node), of_ranks[node].slow if node in of_ranks else ()
         state: State = place.judgement if place else "no answer"
         why = [_speed(place)] if place else []
         if ranks and place and place.judgement == "slow":
@@ -120,7 +133,7 @@ def verdicts_of(survey: SurveyRecord) -> Verdicts:
         if node in failed:
             why.append(failed[node])
         verdicts.append(NodeVerdict(node, state, "; ".join(why), place, ranks))
-    of_nodes = Verdicts(_sorted(verdicts), ruling, untold, losses)
+    of_nodes = Verdicts(_sorted(verdicts), ruling, untold, losses, of_ranks)
     return _with_links(of_nodes, survey, rounds) if survey.pair_cell else of_nodes
 
 
@@ -202,12 +215,15 @@ def _ruling(rounds: Rounds, margin: float, beside: float = 0) -> tuple[Ruling | 
 
 
 def _speed(place: Judged, median_of: str = "the others' median") -> str:
+    if place.high < 0:  # than slow nodes, where most of the others are
+        return f"faster than {median_of}"
     text = f"{in_words(place.slower)} than {median_of}, "
-    text += f"{in_words(place.low)} to {in_words(place.high)}"
+    if place.low > 0:
+        text += f"{place.low:.2f} to {place.high:.2f} %"
+    else:
+        text += f"at most {in_words(place.high)}"
     if place.judgement == "unclear":
-        more = place.more_runs
-        told = f"more than {MOST_RUNS} runs" if more is None else count(more, "more run")
-        text += f": {told} of each would tell"
+        text += f": {_told([place])} of each would tell"
     return text
 
 
@@ -216,17 +232,21 @@ def in_words(slower: float) -> str:
     return f"{abs(slower):.2f} % {'faster' if slower < 0 else 'slower'}"
 
 
-def _slow_ranks(survey: SurveyRecord, node: str) -> tuple[Judged, ...]:
-    """The ranks of a node that are slower than its others, by what each takes by itself."""
-    rounds = [
-        {str(rank): 1 / seconds for rank, seconds in enumerate(run.alone) if seconds}
-        for run in survey.runs
-        if run.node == node
-    ]
-    try:
-        return judge(rounds, survey.margin, among=len({run.node for run in survey.runs})).slow
-    except ReperfError:  # too few runs, or one rank
-        return ()
+def _told(unclear: Iterable[Judged]) -> str:
+    """How many more runs would tell of all these places whether they are slow."""
+    more = [place.more_runs for place in unclear]
+    known = [one for one in more if one is not None]
+    if len(known) < len(more):
+        return f"more than {MOST_RUNS} runs"
+    return count(max(known), "more run")
+
+
+def _rounds_of_ranks(runs: Iterable[SurveyedRun]) -> dict[str, list[dict[str, float]]]:
+    """Node -> of each of its runs, how fast each of its ranks is by itself."""
+    rounds = defaultdict[str, list[dict[str, float]]](list)
+    for run in runs:
+        rounds[run.node].append({str(at): 1 / one for at, one in enumerate(run.alone) if one})
+    return rounds
 
 
 def claims(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
@@ -268,12 +288,37 @@ def _claims_of_nodes(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
         "together",
         f"a node that is {ruling.sure:.2f} % slower or more is named in {LIKELY:.0%} of surveys",
     ]
+    lines += _claims_of_ranks(survey, verdicts.ranks)
     if verdicts.losses.apart:
         lines.insert(0, f"losses: {verdicts.losses.apart}")
     elif verdicts.losses.compared != "not":
         who = "the others'" if verdicts.losses.odd else "all nodes'"
         lines.insert(0, f"losses: {who} agree {verdicts.losses.compared}")
     return lines
+
+
+def _claims_of_ranks(survey: SurveyRecord, rulings: Mapping[str, Ruling]) -> Iterator[str]:
+    if not rulings:
+        if any(len(run.weights) > 1 for run in survey.runs):
+            yield "ranks: not timed by themselves"
+        return
+    sure = longer(max(ruling.sure for ruling in rulings.values()))
+    yield (
+        f"a rank that takes {sure:.2f} % longer by itself than its node's others, or more, is "
+        f"named in {LIKELY:.0%} of surveys"
+    )
+    unclear = {
+        node: [rank for rank in ruling.places if rank.judgement == "unclear"]
+        for node, ruling in rulings.items()
+    }
+    who = [
+        f"{node}'s {', '.join(sorted(rank.name for rank in ranks))}"
+        for node, ranks in unclear.items()
+        if ranks
+    ]
+    if who:
+        told = _told(rank for ranks in unclear.values() for rank in ranks)
+        yield f"unclear ranks: {listed(who, separator='; ')}: {told} of each node would tell"
 
 
 def advice(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:

@@ -20,11 +20,11 @@ from reperf.errors import ReperfError
 from reperf.machine import cores, gpus
 from reperf.programs import ended
 from reperf.text import printable
-from reperf.training.remote import command_on, is_here
+from reperf.training.remote import SECONDS_TO_ANSWER, command_on, is_here
 from reperf.training.slurm import check_shared
 
-ANSWER_SECONDS = 60
-"""How long a host may take to answer."""
+ANSWER_SECONDS = SECONDS_TO_ANSWER + 30
+"""How long a host may take to answer, its keeper's start included."""
 _CLOCKS = 2.0
 """Seconds that a host's clock may be off, beyond what its answer took."""
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -80,11 +80,12 @@ def _ask(cluster: Cluster, note: Path, host: str) -> dict[str, Any]:
         command = command_on(cluster.remote, [host], command, f"--run={os.getpid()}")
         answer = ended(command, time_limit=ANSWER_SECONDS)
     except TimeoutExpired:
-        raise _unfit(host, f"no answer in {ANSWER_SECONDS} s", "hosts that answer") from None
+        raise _unfit(host, f"no answer in {ANSWER_SECONDS:g} s", "hosts that answer") from None
     try:
         known: dict[str, Any] = json.loads(answer.stdout)
     except ValueError:
-        said = filter(str.strip, (answer.stderr + answer.stdout).splitlines())
+        said = list(filter(str.strip, (answer.stderr + answer.stdout).splitlines()))
+        said = said[:-1] if said[1:] and said[-1].startswith(f"reperf: {host} ended") else said
         allowed = f"hosts that `{cluster.remote}` reaches without a prompt"
         raise _unfit(host, " | ".join(said) or "no answer", allowed) from None
     late, early = known["time"] - time.time(), known["time"] - asked

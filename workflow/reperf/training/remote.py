@@ -39,6 +39,8 @@ SECONDS_OF_SILENCE = 30.0
 """Without a beat for so long, a host ends its part of a run."""
 SECONDS_TO_END = 12.0
 """How long hosts may take to end their parts, after the first bad end."""
+SECONDS_TO_ANSWER = 60.0
+"""How long it may take until a host's keeper runs."""
 IN_USE = 75
 """The exit status of a host on which another run trains (sysexits.h: a temporary failure)."""
 _SECONDS_BETWEEN_BEATS = 5.0
@@ -55,6 +57,9 @@ _SSH_OPTIONS = (
 )
 _OF_A_SESSION = ("DBUS_", "DISPLAY", "HOSTNAME", "SLURM_", "SSH_", "TMPDIR", "XDG_")
 """How variables begin that mean nothing on another machine."""
+_BEGUN = b"reperf begins here\n"
+"""A keeper's line before its command's. What a host prints before it, such as the greeting of the
+shell's start, is passed on only if the line does not come."""
 _RUN = "REPERF_RUN"
 """The environment variable that names the process that starts all programs of a run."""
 _WRITING = threading.Lock()
@@ -101,7 +106,7 @@ def is_here(host: str) -> bool:
 def reach(remote: str, host: str) -> list[str]:
     """The words that, put before a program's own, run it on a host."""
     words = shlex.split(remote)
-    if words[0] == "ssh":
+    if Path(words[0]).name == "ssh":
         words[1:1] = _SSH_OPTIONS
     if not any("{host}" in word for word in words):
         words.append("{host}")
@@ -125,7 +130,7 @@ class _Host:
             stderr=None if not label else subprocess.STDOUT,
             start_new_session=True,  # a Ctrl-C comes to `start` alone, which ends all
         )
-        self._label, self._ended = label, ended
+        self._label, self._ended, self.has_begun = label, ended, False
         self.send(json.dumps(orders).encode())
         threading.Thread(target=self._listen, daemon=True).start()
 
@@ -143,14 +148,25 @@ class _Host:
             self._process.stdin.close()
 
     def kill(self) -> None:
-        self._process.kill()
+        with suppress(ProcessLookupError):
+            os.killpg(self._process.pid, signal.SIGKILL)
 
     def _listen(self) -> None:
         assert self._process.stdout
+        greeting = []
         while line := self._process.stdout.readline(_LONGEST_LINE):
-            with suppress(OSError):
-                _write(self._label + line.removesuffix(b"\n") + b"\n")
+            if self.has_begun:
+                self._pass_on(line)
+            else:
+                greeting.append(line)
+                self.has_begun = line.endswith(_BEGUN)
+        for line in () if self.has_begun else greeting:
+            self._pass_on(line)
         self._ended(self._process.wait())
+
+    def _pass_on(self, line: bytes) -> None:
+        with suppress(OSError):
+            _write(self._label + line.removesuffix(b"\n") + b"\n")
 
 
 def _write(line: bytes) -> None:
@@ -191,12 +207,18 @@ def start(
             partial(lambda rank, code: ends.put((rank, code)), rank),
         )
     status, latest, beat = 0, float("inf"), time.monotonic()
+    to_answer = beat + SECONDS_TO_ANSWER  # whoever is silent by then was not reached
     while running and time.monotonic() < latest:
         rank, code = _NOBODY, 0
         with suppress(queue.Empty):
             rank, code = ends.get(timeout=_SECONDS_BETWEEN_LOOKS)
         if os.getppid() != above and not status:
             rank, code = _NOBODY, -signal.SIGKILL
+        if time.monotonic() > to_answer:
+            to_answer = float("inf")
+            for late in (rank for rank in running if not running[rank].has_begun):
+                ends.put((late, _NOT_REACHED))
+                running[late].kill()
         if time.monotonic() - beat > _SECONDS_BETWEEN_BEATS:
             beat = time.monotonic()
             for running_host in running.values():
@@ -225,6 +247,7 @@ def keep() -> int:
     start_guard()
     if user := _lock_host(orders["environment"][_RUN]):
         return _refuse(f"{user} uses it; allowed: one run at a time", IN_USE)
+    os.write(1, _BEGUN)
     own = {name: os.environ[name] for name in ("HOSTNAME", "TMPDIR") if name in os.environ}
     bell, ring = os.pipe()
     os.set_blocking(ring, False)
@@ -300,7 +323,10 @@ def main() -> None:
         sys.exit(keep())
     hosts = options.hosts.split(",")
     of_run = {"run": options.run, "label": options.label}
-    sys.exit(start(options.remote, hosts, options.command, **of_run))
+    try:
+        sys.exit(start(options.remote, hosts, options.command, **of_run))
+    except OSError as error:  # no such command; what has begun ends with its input
+        sys.exit(f"{error.filename}: {error.strerror}")
 
 
 if __name__ == "__main__":
