@@ -30,7 +30,7 @@ import re
 import textwrap
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise, zip_longest
 from math import prod
@@ -126,15 +126,20 @@ class Steps(NamedTuple):
         return [ms for iteration, ms in pairs if first < iteration <= last]
 
 
-def draw_suite(measurements: Path | str, summary: Path | str, stem: Path | str) -> None:
-    """Draw a suite: a figure of each of FIGURE_KINDS as `stem`-<kind>.svg and .png.
+def draw_suite(
+    measurements: Path | str,
+    summary: Path | str,
+    stem: Path | str,
+    kinds: Iterable[str] = FIGURE_KINDS,
+) -> None:
+    """Draw a suite: a figure of each kind as `stem`-<kind>.svg and .png.
 
     Args:
         measurements, summary: the suite's tables; nothing else decides the figures.
         stem: the path and the beginning of the files' names.
     """
     cells, runs = read_summary(summary), read_measurements(measurements)
-    for kind in FIGURE_KINDS:
+    for kind in kinds:
         nothing = f"{kind.capitalize()}, suite {Path(stem).name}"
         drawn = draw_nothing(nothing) if cells.empty else draw_kind(kind, cells, runs)
         save(drawn, f"{stem}-{kind}")
