@@ -35,7 +35,7 @@ class Entry:
         return bool(pd.notna(self.row.throughput_median))
 
     def _has(self, *marks: str) -> bool:
-        return any(mark.startswith(marks) for mark in self.marks)
+        return any(mark.startswith(marks) for mark in marks_of(self.row._asdict()))
 
     @property
     def bound_by_loader(self) -> bool:
@@ -65,9 +65,7 @@ class Entry:
     @property
     def marks(self) -> list[str]:
         """What to know before reading its number, in a few words each; the worst first."""
-        own = marks_of(self.row._asdict())
-        # What only all runs of the suite tell stands in the row.
-        return [mark for mark in self.row.marks.split("; ") if mark and mark not in own] + own
+        return marks_of(self.row._asdict())
 
     @property
     def doubtful(self) -> bool:

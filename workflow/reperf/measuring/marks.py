@@ -3,7 +3,7 @@
 summary.csv, the page, the figures and the tables for papers take their marks from here.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pandas as pd
@@ -20,7 +20,7 @@ CLOCKS = 1.05
 
 BUSY, WAITED = "machine busy", "bound by loader"
 NOT_USABLE = "not usable"  # how the mark of such a cell begins
-STRAY, ON_SLOW = "starts elsewhere", "on slow {}"
+STRAY = "starts elsewhere"
 NOTES = ("on several hosts", "unconfirmed", "clock was set")
 """How marks begin that say what a number is of, and not that it is doubtful."""
 OF_LOGS = {
@@ -32,28 +32,26 @@ OF_LOGS = {
 """The warnings of logs, see reperf.logs.checks -> the marks of their cells."""
 
 
-def marks_of(row: Mapping[str, Any], *, stray: bool = False, slow: Iterable[str] = ()) -> list[str]:
+def marks_of(row: Mapping[str, Any], *, stray: bool = False) -> list[str]:
     """The marks of a row of summary.csv, the worst first; none where nothing was measured.
 
     Args:
         stray: whether a run of the cell started from a different loss than most others.
-        slow: the slow nodes on which some of its runs were.
     """
     if pd.isna(row["throughput_median"]):
         return [STRAY] * stray
     load, throttled = row["load"], row["throttled"]
     unusable = _above(load, UNUSABLE)
     beside = _above(load, BESIDE) or _above(row["gpu_processes"], 0)
-    low, high = row["mhz_min"], row["mhz_max"]
+    slow, fast = row["mhz_min"], row["mhz_max"]
     hosts = len(str(row["hosts"] or "").split())
     marks = {
         STRAY: stray,
-        **dict.fromkeys(map(ON_SLOW.format, slow), True),
         f"{NOT_USABLE}: {percent(load)} other work": unusable,
         BUSY: beside and not unusable,
         f"throttled {percent(throttled)} of its time": _above(throttled, THROTTLED),
         **{mark: code in str(row["warnings"]).split(", ") for code, mark in OF_LOGS.items()},
-        f"clocks differ: {low:.0f} to {high:.0f} MHz": pd.notna(low) and high > CLOCKS * low,
+        f"clocks differ: {slow:.0f} to {fast:.0f} MHz": pd.notna(slow) and fast > CLOCKS * slow,
         "scattered": is_scattered(row),
         WAITED: _above(row["waited"], BOUND_BY_LOADER),
         f"{NOTES[0]}: {hosts} hosts": pd.notna(row["num_nodes"]) and hosts > row["num_nodes"],

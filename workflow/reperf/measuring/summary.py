@@ -13,7 +13,6 @@ from reperf.errors import ReperfError
 from reperf.measuring import SUMMED
 from reperf.measuring.counts import per_second, unit_of
 from reperf.measuring.marks import marks_of
-from reperf.measuring.node_effects import slow_nodes
 from reperf.measuring.statistics import (
     efficiency,
     initial_loss_outliers,
@@ -60,16 +59,12 @@ def summarise(
             raise ReperfError(f"measurements.csv: no run of the cell {'/'.join(filter(None, key))}")
     rows += map(_measured, others.values())
     _add_speedup(rows, baseline)
-    strays, on_slow = strays_of(measurements), defaultdict(list)
-    for node in slow_nodes(measurements):
-        for moved in node.moved:
-            on_slow[moved.cell].append(node.name)
+    strays = strays_of(measurements)
     for row in rows:
         key = _key(row[column] for column in CELL)
         runs = groups[key].index if key in groups else ()
         stray = any(run in strays.index for run in runs)
-        slow = on_slow[tuple(str(row[column]) for column in CELL)]
-        row["marks"] = "; ".join(marks_of(row, stray=stray, slow=slow))
+        row["marks"] = "; ".join(marks_of(row, stray=stray))
     return rows
 
 

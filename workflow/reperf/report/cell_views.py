@@ -6,7 +6,7 @@ from pathlib import PurePath
 
 from reperf.drawing.panels import Entry, Row
 from reperf.layout import RUN_RECORD
-from reperf.measuring.marks import ON_SLOW, STRAY, THROTTLED
+from reperf.measuring.marks import STRAY, THROTTLED
 from reperf.number_format import ABSENT
 from reperf.records.cell_key import VARIABLES, differing
 from reperf.records.run_record import RunRecord
@@ -38,9 +38,8 @@ class CellView(Entry):
     @property
     def marks(self) -> list[str]:
         """What to know before reading its number, in a few words each; the worst first."""
-        marks = super().marks
-        by_all_suites = [STRAY] * bool(self.stray) + [*map(ON_SLOW.format, self.slow_nodes)]
-        return [mark for mark in by_all_suites if mark not in marks] + marks
+        slow = [f"on slow {name}" for name in self.slow_nodes]
+        return [STRAY] * bool(self.stray) + slow + super().marks
 
     @property
     def differs_in(self) -> list[str]:
