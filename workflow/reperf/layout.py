@@ -48,6 +48,8 @@ SURVEY_FOLDER = Path("results/survey")
 
 PUBLISHED_KINDS = ("throughput", "speedup", "efficiency")  # the figures of published tables
 FIGURE_KINDS = (*PUBLISHED_KINDS, "steps", "energy", "utilisation")
+UNSCALED_KINDS = ("throughput", "steps", "energy", "utilisation")
+"""The figures of suites on a single topology, which have no speedups."""
 EPOCHS = "epochs"
 """The figure of suites whose devices share a model; published epochs stand in it, which no archive
 holds."""
@@ -71,12 +73,12 @@ def tables_of(suite: str) -> list[str]:
 
 
 def figures_of(suite: str, kinds: Iterable[str] = FIGURE_KINDS) -> list[str]:
-    """The figures of a suite."""
+    """The figures of a suite, of some kinds."""
     stem = FIGURES.format(suite=suite)
     return [f"{stem}-{kind}.{suffix}" for kind in kinds for suffix in FIGURE_SUFFIXES]
 
 
-def checksums_of(suite: str, figures: Iterable[str]) -> list[str]:
+def checksums_of(suite: str, *, epochs: bool) -> list[str]:
     """The lists of the SHA-256 of a suite's figures."""
-    names = ["figures", *[EPOCHS] * any(f"-{EPOCHS}." in figure for figure in figures)]
+    names = ["figures", *[EPOCHS] * epochs]
     return [f"results/suites/{suite}/{name}.sha256" for name in names]

@@ -9,7 +9,7 @@ rule archive:
         measured=lambda wildcards: measured_of(wildcards.suite),  # the tables are held against it once more
         results=lambda wildcards: [
             *tables_of(wildcards.suite),
-            *figures_of(wildcards.suite),
+            *figures_of(wildcards.suite, PLANS.figure_kinds[wildcards.suite]),
         ],
         checksums=f"{SUITE}/figures.sha256",
         trainers=lambda wildcards: seen_from_here(

@@ -37,7 +37,6 @@ localrules:
     complete,
     convert,
     draw_epochs,
-    draw_figures,
     draw_published_figures,
     environment,
     image,

@@ -16,22 +16,30 @@ def figure_of_suite(kind):
     )
 
 
-rule draw_figures:
-    input:
-        summary=f"{SUITE}/summary.csv",
-        measurements=f"{SUITE}/measurements.csv",  # the dots of repeats
-        described=descriptions_of_suite,  # titles and colours
-        code=code_of("draw_figures"),
-    output:
-        svg=[f"figures/{{suite}}-{kind}.svg" for kind in FIGURE_KINDS],
-        png=[figure_of_suite(kind) for kind in FIGURE_KINDS],
-        checksums=f"{SUITE}/figures.sha256",
-    log:
-        "logs/draw_figures/{suite}.log",
-    message:
-        "draw the figures of {wildcards.suite}"
-    script:
-        "../scripts/draw_figures.py"
+# Suites on a single topology have no speedups.
+for kinds, suites in PLANS.suites_by_figures.items():
+
+    rule:
+        name:
+            "draw_figures" if kinds == FIGURE_KINDS else "draw_unscaled_figures"
+        input:
+            summary=f"{SUITE}/summary.csv",
+            measurements=f"{SUITE}/measurements.csv",  # the dots of repeats
+            described=descriptions_of_suite,  # titles and colours
+            code=code_of("draw_figures"),
+        output:
+            svg=[f"figures/{{suite}}-{kind}.svg" for kind in kinds],
+            png=[figure_of_suite(kind) for kind in kinds],
+            checksums=f"{SUITE}/figures.sha256",
+        log:
+            "logs/draw_figures/{suite}.log",
+        wildcard_constraints:
+            suite="|".join(map(re.escape, suites)),
+        localrule: True
+        message:
+            "draw the figures of {wildcards.suite}"
+        script:
+            "../scripts/draw_figures.py"
 
 
 # Of suites whose devices share a model, for the report alone: published numbers stand in it.
@@ -55,6 +63,7 @@ rule draw_epochs:
 
 rule draw_published_figures:
     input:
+        ancient(ALL_SUMMARY),  # no run should wait for them
         facts=PUBLISHED_FACTS,
         code=code_of("draw_published_figures"),
     output:

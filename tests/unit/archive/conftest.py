@@ -8,31 +8,32 @@ from pathlib import Path
 import pytest
 from reperf.config import Report, load_report
 from reperf.drawing import figures
+from reperf.layout import FIGURE_KINDS
 
 from tests.unit.archive.suites import SUITE, archive_suite
 
 
 @pytest.fixture(scope="session")
-def draw_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str, str], None]:
+def draw_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None]:
     """Draws a suite's figures as draw_suite does, and those of equal tables only once.
 
     That they are the same each time is the promise of one test, which draws them anew.
     """
     draw, drawn = figures.draw_suite, {}
 
-    def draw_suite(measurements: str, summary: str, stem: str) -> None:
+    def draw_suite(measurements: str, summary: str, stem: str, kinds: tuple = FIGURE_KINDS) -> None:
         tables = measurements, summary
-        known = Path(stem).name, *(Path(table).read_bytes() for table in tables)
+        known = Path(stem).name, kinds, *(Path(table).read_bytes() for table in tables)
         if known not in drawn:
             drawn[known] = tmp_path_factory.mktemp("drawn")
-            draw(*tables, drawn[known] / Path(stem).name)
+            draw(*tables, drawn[known] / Path(stem).name, kinds)
         shutil.copytree(drawn[known], Path(stem).parent, dirs_exist_ok=True)
 
     return draw_suite
 
 
 @pytest.fixture
-def drawn_once(monkeypatch: pytest.MonkeyPatch, draw_once: Callable[[str, str, str], None]) -> None:
+def drawn_once(monkeypatch: pytest.MonkeyPatch, draw_once: Callable[..., None]) -> None:
     monkeypatch.setattr(figures, "draw_suite", draw_once)
 
 

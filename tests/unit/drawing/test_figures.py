@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,7 @@ from reperf.drawing import figures
 from reperf.drawing.figures import (
     LONGEST_NAME,
     MOST_PLOTS,
+    NAME,
     ROOM,
     Steps,
     _shortened,
@@ -474,7 +476,8 @@ def test_a_figure_shows_any_text_and_holds_no_character_that_xml_forbids(cells, 
     shown = printable(HOSTILE)
     throughput = draw_throughput(odd, HOSTILE, HOSTILE, HOSTILE)
     speedup = draw_scaling("speedup", odd, HOSTILE)
-    assert f"PyTorch{shown}" in texts(throughput)
+    in_lines = textwrap.fill(f"PyTorch{shown}", NAME)
+    assert in_lines in texts(throughput)
     for name, figure in (("throughput", throughput), ("speedup", speedup)):
         save(figure, tmp_path / name)
         svg = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")

@@ -48,9 +48,10 @@ def write_archive(report: Report, runs: list[Run], path: Path) -> None:
     from reperf.tables import read_measurements  # noqa: PLC0415
 
     (suite,) = report.suites
+    figures = figures_of(suite.name, report.figure_kinds(suite))
     records = list(records_of(runs))
     files = _files_left(runs, records) | _files_of_sources(suite) | training_files(runs)
-    files |= {name: Path(name) for name in (*tables_of(suite.name), *figures_of(suite.name))}
+    files |= {name: Path(name) for name in (*tables_of(suite.name), *figures)}
     texts = {
         CONFIG: config_of(report),
         CELLS: _json(CELL_LIST.dump_python(tuple(report.cells(suite)), mode="json")),

@@ -72,12 +72,12 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
     with verified(path) as archive:
         report, records = _measure(archive, path, folder)
         (suite,) = report.suites
-        tables, figures = tables_of(suite.name), figures_of(suite.name)
+        tables, kinds = tables_of(suite.name), report.figure_kinds(suite)
         with chdir(folder):
-            draw_suite(tables[0], tables[1], FIGURES.format(suite=suite.name))
+            draw_suite(tables[0], tables[1], FIGURES.format(suite=suite.name), kinds)
             for name, content in pages(report, records).items():
                 write_whole(name, content)
-        made = [*figures, README, PAGE]
+        made = [*figures_of(suite.name, kinds), README, PAGE]
         differ = [name for name in made if (folder / name).read_bytes() != archive.read(name)]
         here = made_with()
         others = [maker for maker in _made_with(archive, path) if maker not in here]
@@ -99,7 +99,8 @@ def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[R
     _check_sources(report, archive, path)
     tables, held = tables_of(suite.name), {*archive.namelist()}
     left = [str(file) for run in runs_of(cells) for file in (run.log, run.record)]
-    made = [*tables, CHECK, *figures_of(suite.name), README, PAGE]
+    figures = figures_of(suite.name, report.figure_kinds(suite))
+    made = [*tables, CHECK, *figures, README, PAGE]
     for name in [*left, *made]:
         if name not in held:
             raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")

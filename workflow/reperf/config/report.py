@@ -30,6 +30,7 @@ from reperf.config.words import (
     with_examples,
 )
 from reperf.data.kinds import KINDS
+from reperf.layout import FIGURE_KINDS, UNSCALED_KINDS
 from reperf.suggestions import did_you_mean
 from reperf.systems import BuildKind, Device, load_systems
 from reperf.systems.workloads import load_workloads
@@ -273,6 +274,11 @@ class Report(Measured, json_schema_extra=with_examples):
         """The topologies on which a suite's runs are made: those that there is room for."""
         small = self.hardware_of(suite).topologies
         return tuple(name for name in suite.topologies_of_runs if name not in small)
+
+    def figure_kinds(self, suite: Suite) -> tuple[str, ...]:
+        """The kinds of a suite's figures; only measuring tells the topologies of others' logs."""
+        scales = suite.sources or len(self.topologies_of(suite)) > 1
+        return FIGURE_KINDS if scales else UNSCALED_KINDS
 
     def widest_topology(self, suite: Suite) -> str:
         """The topology of a suite's runs with the most devices, of these with the most nodes."""

@@ -35,7 +35,6 @@ from reperf.config.words import (
     topology_shape,
     with_examples,
 )
-from reperf.layout import EPOCHS, FIGURE_KINDS, figures_of
 from reperf.suggestions import allowed
 from reperf.systems import BuildKind, Device, Input, Precision, load_systems
 from reperf.systems.workloads import load_workloads
@@ -305,10 +304,9 @@ class Suite(Measured, json_schema_extra=with_examples):
         return self.topologies if self.entries else ()
 
     @property
-    def figures(self) -> list[str]:
-        """The files of its figures in the report; with epochs, if devices share a model."""
-        shared = any(entry.parallel for entry in self.entries)
-        return figures_of(self.name, (*FIGURE_KINDS, EPOCHS) if shared else FIGURE_KINDS)
+    def shares_model(self) -> bool:
+        """Whether devices share the model in some entry, so that the report shows epochs."""
+        return any(entry.parallel for entry in self.entries)
 
     @field_validator("shape", mode="before")
     @classmethod

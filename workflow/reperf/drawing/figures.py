@@ -30,7 +30,7 @@ import re
 import textwrap
 import warnings
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import pairwise, zip_longest
 from math import prod
@@ -66,6 +66,7 @@ SMALL = 7.5  # points
 PLOTS_ACROSS = 3
 ONE_DEVICE = "1n1g"
 LONGEST_NAME = 48  # characters of a series' name that leave room for a plot
+NAME, LABEL = 26, 40  # characters of a line beside a bar and at its end, which leave room for it
 DPI = 200
 HIGHEST = 32_000  # pixels; 850 bars at full resolution
 SAID = {"speedup": plain_number, "efficiency": percent}
@@ -126,15 +127,20 @@ class Steps(NamedTuple):
         return [ms for iteration, ms in pairs if first < iteration <= last]
 
 
-def draw_suite(measurements: Path | str, summary: Path | str, stem: Path | str) -> None:
-    """Draw a suite: a figure of each of FIGURE_KINDS as `stem`-<kind>.svg and .png.
+def draw_suite(
+    measurements: Path | str,
+    summary: Path | str,
+    stem: Path | str,
+    kinds: Iterable[str] = FIGURE_KINDS,
+) -> None:
+    """Draw a suite: a figure of each kind as `stem`-<kind>.svg and .png.
 
     Args:
         measurements, summary: the suite's tables; nothing else decides the figures.
         stem: the path and the beginning of the files' names.
     """
     cells, runs = read_summary(summary), read_measurements(measurements)
-    for kind in FIGURE_KINDS:
+    for kind in kinds:
         nothing = f"{kind.capitalize()}, suite {Path(stem).name}"
         drawn = draw_nothing(nothing) if cells.empty else draw_kind(kind, cells, runs)
         save(drawn, f"{stem}-{kind}")
@@ -238,11 +244,17 @@ def draw_throughput(
     one is pale, and its mark stands beside its number.
     """
     cells = _drawable(cells)
+    cells = cells.assign(
+        name=cells["series"].map(partial(textwrap.fill, width=NAME)),
+        said=[textwrap.fill(_end_of(cell), LABEL) for cell in cells.itertuples()],
+    )
     rates = unit.endswith("/s") or not unit or unit.startswith("%")
     groups = [own for _, own in cells.groupby("shape")]
     lines = [len(own) + GAP for own in groups]
+    tall = 1 + max(text.count("\n") for text in [*cells["name"], *cells["said"]])
     with the_style():
-        figure = _titled(title, f"{what}. {subtitle}", ROW * sum(lines) + 0.3)
+        height = ROW * (0.4 + 0.6 * tall) * sum(lines) + 0.3
+        figure = _titled(title, f"{what}. {subtitle}", height)
         plots = figure.subplots(len(groups), height_ratios=lines, squeeze=False)[:, 0]
         for axes, own in zip(plots, groups, strict=True):
             ranked = own.sort_values("throughput_median", ascending=not rates, kind="stable")
@@ -583,7 +595,7 @@ def _draw_group(axes: Axes, cells: pd.DataFrame) -> None:
     axes.grid(visible=False, axis="y")
     for place, cell in enumerate(cells.itertuples()):
         _draw_bar(axes, place, cell, greatest)
-    axes.set_yticks(range(len(cells)), cells["series"])
+    axes.set_yticks(range(len(cells)), cells["name"])
     axes.set_ylim(len(cells) - 0.4, -0.6)
     axes.set_xlim(0, ROOM * greatest or 1)  # room for the numbers at the ends of the bars
 
@@ -592,12 +604,11 @@ def _draw_bar(axes: Axes, place: int, cell: Any, greatest: float) -> None:  # no
     """One row of the throughput figure: bar, dots and number, or why there is none."""
     value, low, high = cell.throughput_median, cell.throughput_min, cell.throughput_max
     if pd.isna(value):
-        _name_end(axes, 0, place, cell.status, MUTED)
+        _name_end(axes, 0, place, cell.said, MUTED)
         return
     pale = 0.4 if cell.doubtful else 1
     look = {"facecolor": colour_of(cell.system), "alpha": pale, **_hatch_of(cell)}
     axes.barh(place, value, height=0.74, **look)
-    said = [cell.status] * (cell.status != "ok") + [cell.marks] * bool(cell.marks)
     # Where repeats lie farther to the right than the median, its number keeps above them.
     beyond = high - value > 0.01 * greatest
     if low < high:
@@ -605,9 +616,16 @@ def _draw_bar(axes: Axes, place: int, cell: Any, greatest: float) -> None:  # no
         axes.hlines(line, low, high, color=INK, linewidth=0.7)
         dots: dict[str, Any] = {"s": 7, "facecolor": INK, "edgecolor": PAPER, "linewidth": 0.4}
         axes.scatter(cell.runs, [line] * len(cell.runs), zorder=3, **dots)
-    remarks = f" ({', '.join(said)})" if said else ""
-    text = f"{in_four_digits(value)}{remarks}"
-    _name_end(axes, value if beyond else max(value, high), place - 0.18 * beyond, text, INK)
+    _name_end(axes, value if beyond else max(value, high), place - 0.18 * beyond, cell.said, INK)
+
+
+def _end_of(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
+    """What stands at the end of a bar: its number and what to know of it, or why there is none."""
+    if pd.isna(cell.throughput_median):
+        return str(cell.status)
+    remarks = [cell.status] * (cell.status != "ok") + [cell.marks] * bool(cell.marks)
+    number = in_four_digits(cell.throughput_median)
+    return f"{number} ({', '.join(remarks)})" if remarks else number
 
 
 def _draw_line(

@@ -2,6 +2,7 @@
 
 import json
 import os
+from collections import defaultdict
 from collections.abc import Collection
 from functools import cached_property
 from hashlib import sha256
@@ -109,10 +110,11 @@ class Plans:
     def results(self) -> dict[str, list[str]]:
         """All that people keep, by what it is: Snakemake makes a lost file again."""
         tables = [table for suite in self.suites for table in layout.tables_of(suite)]
+        figures = [layout.figures_of(*of_suite) for of_suite in self.figure_kinds.items()]
         return {
             "runs": [f"{folder}/{name}" for folder in self.runs for name in layout.RUN_FILES],
             "tables": [layout.ALL_MEASUREMENTS, layout.ALL_SUMMARY, *tables],
-            "figures": [file for suite in self.suites for file in layout.figures_of(suite)],
+            "figures": [file for of_suite in figures for file in of_suite],
             "reports": list(layout.PAGES),
             "archives": [layout.ARCHIVE.format(suite=suite) for suite in self.suites],
         }
@@ -120,13 +122,31 @@ class Plans:
     @property
     def figures(self) -> list[str]:
         """The figures of all suites in the report."""
-        return [file for plan in self.suites.values() for file in plan.suite.figures]
+        shared = [name for name, plan in self.suites.items() if plan.suite.shares_model]
+        epochs = [file for name in shared for file in layout.figures_of(name, [layout.EPOCHS])]
+        return self.results["figures"] + epochs
+
+    @cached_property
+    def figure_kinds(self) -> dict[str, tuple[str, ...]]:
+        """A suite -> the kinds of its figures that its archive holds, too."""
+        return {suite.name: self._report.figure_kinds(suite) for suite in self._report.suites}
+
+    @property
+    def suites_by_figures(self) -> dict[tuple[str, ...], list[str]]:
+        """The suites that have figures of the same kinds, by these."""
+        suites: dict[tuple[str, ...], list[str]] = defaultdict(list)
+        for name, kinds in self.figure_kinds.items():
+            suites[kinds].append(name)
+        return suites
 
     @property
     def checksums(self) -> list[str]:
         """The lists of those figures' checksums."""
-        suites = ((name, plan.suite.figures) for name, plan in self.suites.items())
-        return [file for name, figures in suites for file in layout.checksums_of(name, figures)]
+        lists = (
+            layout.checksums_of(name, epochs=plan.suite.shares_model)
+            for name, plan in self.suites.items()
+        )
+        return [file for of_suite in lists for file in of_suite]
 
     @property
     def descriptions(self) -> list[str]:

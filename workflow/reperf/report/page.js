@@ -109,7 +109,7 @@ function relate(panel, base, low, high) {
 function showView() {
   const chosen = form.querySelector(":checked")?.value ?? "all";
   const base = select.value;
-  form.querySelector("a").href = `#view:${chosen}:${encodeURIComponent(base)}`;
+  form.querySelector("a").href = `#${new URLSearchParams({ devices: chosen, relative: base })}`;
   for (const article of document.querySelectorAll("article.finding")) {
     const panels = [...article.querySelectorAll("table.panel")];
     for (const panel of panels) if (panel.asMade) panel.replaceChildren(...copies(panel.asMade));
@@ -135,12 +135,15 @@ if (form) {
   link.textContent = "Link to this view";
   if (names.size > 1) form.append(label);
   form.append(link);
-  const named = /^#view:(\w+):(.*)$/.exec(location.hash);
-  if (named) {
-    const chosen = document.getElementById(`devices-${named[1]}`);
+  const follow = () => {
+    const named = new URLSearchParams(location.hash.slice(1));
+    const chosen = document.getElementById(`devices-${named.get("devices")}`);
     if (chosen) chosen.checked = true;
-    select.value = decodeURIComponent(named[2]);
-  }
+    select.value = named.get("relative") ?? select.value;
+    if (select.selectedIndex < 0) select.value = "";  // a system of another report
+    showView();
+  };
   form.addEventListener("change", showView);
-  showView();
+  window.addEventListener("hashchange", follow);
+  follow();
 }
