@@ -84,6 +84,19 @@ def optimizer_of(recipe, flags):
     return optimizer
 
 
+def at_scale(asked, rate, scale):
+    """Optimizer and rate for gradients of a loss that was multiplied by a power of two.
+
+    They give the same weights to the bit, and take no kernel that would divide gradients: SGD's
+    decay is multiplied, too, and its rate divided; Adam's steps are the same at any scale if what
+    is added to their denominator grows with it, and the norm to clip to.
+    """
+    if isinstance(asked, Sgd):
+        return asked._replace(weight_decay=asked.weight_decay * scale), rate / scale
+    clip = asked.clip and asked.clip * scale
+    return asked._replace(epsilon=asked.epsilon * scale, clip=clip), rate
+
+
 def dropout_of(recipe, flags):
     """The share of features that is dropped out: 0.0 without dropout, and for a proof."""
     return 0.0 if flags.proof else getattr(recipe, "DROPOUT", 0.0)

@@ -218,17 +218,14 @@ class DataParallel(backend.Step):
         return gradients, loss, after
 
     def _averaged(self, gradients):
-        """The means of all ranks' gradients, scaled no more."""
+        """The means of all ranks' gradients."""
         split = dict  # NCCL's calls are joined by XLA
         if self._made.library == "gloo":  # takes some milliseconds for a tensor, however small
             gradients, split = ravel_pytree(gradients)
-        # A power of two: no digit is lost.
-        mean = jax.tree.map(lambda one: lax.pmean(one, RANKS) / self._scale, gradients)
-        return split(mean)
+        return split(jax.tree.map(lambda one: lax.pmean(one, RANKS), gradients))
 
     def weights(self):
-        for name, weight in self._weights.items():
-            yield name, np.asarray(weight.addressable_data(0))
+        return ((name, one.addressable_data(0)) for name, one in self._weights.items())
 
     def without_dropout(self):
         def judged(weights, state, batch):

@@ -100,9 +100,6 @@ class DataParallel(backend.Step):
         precision, device = work.precision, made.device
         if precision.compute != "float32":
             mix_in(precision.compute)  # before a model is made
-        # MXNet itself applies a dynamic scale.
-        dynamic = precision.loss_scale == DYNAMIC
-        scale = 1.0 if dynamic else precision.factor
         self._network = network = work.model(work.flags, device)
         network.initialize(mx.init.Zero(), ctx=device)
         trained = [one for one in network.collect_params().values() if one.grad_req != "null"]
@@ -114,19 +111,20 @@ class DataParallel(backend.Step):
         # Now there is what each iteration writes last, behind which to mark.
         made.mark = Marks(weight.data() for weight in trained).mark
         self.feed = backend.Feed(made, work)
-        optimizer = make_optimizer(
-            work.optimizer, device, learning_rate=work.rate, rescale_grad=1 / scale
-        )
+        optimizer = make_optimizer(work.optimizer, device, learning_rate=work.rate)
         groups = made.gpu_groups if work.flags.device == "cuda" else 0
         clip = work.optimizer.clip
         self._trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
-        if dynamic:
+        self._scale = mx.nd.full(1, precision.factor, ctx=device)
+        if precision.loss_scale == DYNAMIC:  # which MXNet itself applies
             amp.init_trainer(self._trainer)
-        self._scale = None if dynamic else mx.nd.full(1, scale, ctx=device)
+            self._scale = None
 
     def weights(self):
-        for name, weight in self._named.items():
-            yield name, weight.data().asnumpy()
+        return self._named.items()
+
+    def read(self, weight):
+        return weight.data().asnumpy()
 
     def without_dropout(self):
         # Its graph is compiled for this alone, and gives back what memory it took.

@@ -57,8 +57,7 @@ class Trainer(hvd.DistributedTrainer):
         super()._allreduce_grads()
         if self._clip is not None:
             gradients = [one.list_grad()[0] for one in self._params if one.grad_req != "null"]
-            # By this the optimizer multiplies gradients: it takes away the loss scale, and makes
-            # averages of sums over ranks.
+            # By this the optimizer multiplies gradients: it makes averages of sums over ranks.
             factor = self.optimizer.rescale_grad
             self.optimizer.rescale_grad = factor * share_within(self._clip / factor, gradients)
 

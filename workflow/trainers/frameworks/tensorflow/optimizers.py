@@ -89,8 +89,8 @@ def _zeros_like(weights):
 
 
 def make_scale(precision):
-    """What has a `value`, by which a backend multiplies the loss and divides its gradients, and
-    guard(update, gradients), which updates the weights and returns the operation.
+    """What has a `value`, by which a backend multiplies the loss, unscaled(gradients), which it
+    averages, and guard(update, averages), which updates the weights and returns the operation.
     """
     if precision.loss_scale == DYNAMIC:
         return DynamicLossScale()
@@ -102,6 +102,9 @@ class LossScale:
 
     def __init__(self, value):
         self.value = value
+
+    def unscaled(self, gradients):
+        return gradients  # as the optimizer wants them: see contract.recipe.at_scale
 
     def guard(self, update, gradients):
         return update(gradients)
@@ -116,6 +119,9 @@ class DynamicLossScale:
     def __init__(self, start=2.0**15):
         self.value = own_variable(start)
         self._good_steps = own_variable(0.0)  # TensorFlow averages no whole numbers
+
+    def unscaled(self, gradients):
+        return [one / self.value for one in gradients]
 
     def guard(self, update, gradients):
         """Update the weights if all gradients are finite: averages, the same on all ranks."""

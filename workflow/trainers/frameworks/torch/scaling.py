@@ -18,28 +18,20 @@ class FixedScale:
     """A power of two, which changes no digit and which no overflow halves; 1 does nothing.
 
     torch's GradScaler looks for overflows in each step, for which the CPU waits if the optimizer is
-    not torch's own.
+    not torch's own. Optimizers are made for gradients that are scaled: see contract.recipe.at_scale.
     """
 
     def __init__(self, factor):
         self.factor = factor
-        self._unscaled = False
 
     def scale(self, loss):
         return loss if self.factor == 1.0 else loss * self.factor
 
     def unscale_(self, optimizer):
-        if self.factor != 1.0:
-            groups = (group["params"] for group in optimizer.param_groups)
-            gradients = [one.grad for group in groups for one in group if one.grad is not None]
-            torch._foreach_mul_(gradients, 1 / self.factor)  # all of them in a few kernels
-        self._unscaled = True
+        """Leave gradients as they are."""
 
     def step(self, optimizer):
-        if not self._unscaled:
-            self.unscale_(optimizer)
         optimizer.step()
-        self._unscaled = False
 
     def update(self):
         """Leave the factor as it is."""
