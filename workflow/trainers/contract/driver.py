@@ -9,7 +9,7 @@ from trainers.contract import process, settings
 from trainers.contract.affinity import keep_near_gpu
 from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.precision import precision_of
-from trainers.contract.recipe import at_scale, dropout_of, optimizer_of
+from trainers.contract.recipe import at_scale, dropout_of, optimizer_of, recipe_named
 from trainers.contract.steplog import Refused, StepLog
 from trainers.contract.weights import Watched, initial_weight
 
@@ -108,7 +108,7 @@ def serve():
 
 def _told(argv=None):
     names, others = parse_names(argv)
-    recipe = import_module(f"trainers.recipes.{names.recipe}")
+    recipe = recipe_named(names.recipe)
     flags = parse_flags(recipe, others)
     vars(flags).update(vars(names))
     return recipe, flags

@@ -26,6 +26,7 @@ A shape is a dictionary of whole numbers, such as {"image_size": 224}.
 """
 
 from functools import reduce
+from importlib import import_module
 from operator import mul
 from typing import NamedTuple, Optional
 
@@ -68,6 +69,10 @@ class AdamW(NamedTuple):
 
 PROOF_DECAY = {Sgd: 1.0, AdamW: 100.0}
 """Weight decay for a proof: a workload's own would not show in the losses of a few steps."""
+
+
+def recipe_named(name):
+    return import_module(f"trainers.recipes.{name}")
 
 
 def clips(recipe):

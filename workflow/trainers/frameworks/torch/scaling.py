@@ -18,7 +18,7 @@ class FixedScale:
     """A power of two, which changes no digit and which no overflow halves; 1 does nothing.
 
     torch's GradScaler looks for overflows in each step, for which the CPU waits if the optimizer is
-    not torch's own. Optimizers are made for gradients that are scaled: see contract.recipe.at_scale.
+    not torch's own. Optimizers are made for scaled gradients, see contract.recipe.at_scale.
     """
 
     def __init__(self, factor):
