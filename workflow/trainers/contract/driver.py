@@ -145,7 +145,7 @@ def train(backend, work, log):
         raise Refused("the ranks keep their own time, and their launcher says not where they meet")
     step = work.step(backend)
     if "optimizer" in flags.part:
-        settings.changed("optimizer", step.optimizer)
+        settings.switched("optimizer", step.optimizer)
     if flags.accumulation > 1 and not step.accumulates:
         raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
     watched = Watched(log, step.arrays)

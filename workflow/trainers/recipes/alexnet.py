@@ -4,6 +4,8 @@ Source: Krizhevsky, One Weird Trick for Parallelizing Convolutional Neural Netwo
 network has no local response normalisation.
 """
 
+from functools import partial
+
 from trainers.inputs.images import check_size
 from trainers.inputs.images import noise as synthetic_batch
 from trainers.recipes import plain
@@ -29,12 +31,8 @@ CUTS = {
 Source: the two stages of the report on PipeDream."""
 
 features, weight_shapes, flops = plain.numbers_of(CONVOLUTIONS)
+learning_rate = partial(plain.learning_rate, 128)
 
 
 def check(shape):
     check_size(shape, 63)
-
-
-def learning_rate(global_batch):
-    """The paper's rate for 128 images or more; for fewer it falls with the batch."""
-    return 0.01 * min(1.0, global_batch / 128)

@@ -70,6 +70,11 @@ def numbers_of(convolutions):
     return [partial(one, convolutions) for one in (features, weight_shapes, flops)]
 
 
+def learning_rate(images, global_batch):
+    """The papers' rate for so many images or more; for fewer it falls with the batch."""
+    return 0.01 * min(1.0, global_batch / images)
+
+
 def decays(name):
     """All weights decay, biases included, as in torchvision's reference training."""
     return True

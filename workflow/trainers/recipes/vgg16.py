@@ -4,6 +4,8 @@ Source: Simonyan and Zisserman, Very Deep Convolutional Networks for Large-Scale
 (2014), configuration D and section 3.1.
 """
 
+from functools import partial
+
 from trainers.inputs.images import check_size
 from trainers.inputs.images import noise as synthetic_batch
 from trainers.recipes import plain
@@ -29,12 +31,8 @@ CUTS = {
 pipedream, commit 7db6a1c, runtime/image_classification/models/vgg16."""
 
 features, weight_shapes, flops = plain.numbers_of(CONVOLUTIONS)
+learning_rate = partial(plain.learning_rate, 256)
 
 
 def check(shape):
     check_size(shape, 32)
-
-
-def learning_rate(global_batch):
-    """The paper's rate for 256 images or more; for fewer it falls with the batch."""
-    return 0.01 * min(1.0, global_batch / 256)

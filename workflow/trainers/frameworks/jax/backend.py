@@ -50,7 +50,7 @@ class Backend(backend.Backend):
         self._compiled = compiled_before(flags, place.rank)
         if self._compiled:
             there = os.path.exists(self._compiled)
-            settings.changed("compiled", "by an earlier repeat" if there else "here")
+            settings.switched("compiled", "by an earlier repeat" if there else "here")
         if flags.device == "cuda":
             jax.config.update("jax_cuda_visible_devices", str(place.local_rank))
         if place.world_size > 1:

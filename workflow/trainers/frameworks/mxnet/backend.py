@@ -5,8 +5,6 @@ A model is a HybridBlock, made from flags and device, that takes a batch and ret
 another layout, its `arranged` makes, of a weight's name and start, the array that it holds.
 """
 
-import ctypes
-
 import horovod
 import horovod.mxnet as hvd
 import mxnet as mx
@@ -14,6 +12,7 @@ from mxnet import autograd
 from mxnet.contrib import amp
 
 from trainers.contract import backend
+from trainers.contract.affinity import said_of_gpu
 from trainers.contract.precision import DYNAMIC
 from trainers.frameworks.horovod import connected
 from trainers.frameworks.mxnet.images import axes_from
@@ -41,7 +40,7 @@ class Backend(backend.Backend):
             raise backend.no_gpu(what, "mxnet")
         else:
             device = mx.gpu(place.local_rank)
-            self.device_name = device_name(device)
+            self.device_name = said_of_gpu("cuDeviceGetName", place.local_rank)
         self.device = self.reader_device = device
         mx.random.seed(flags.seed + place.rank)  # for dropout
         self.library = connected(hvd, flags, place.world_size)
@@ -162,11 +161,3 @@ class DataParallel(backend.Step):
 def mix_in(compute):
     wide = [*amp.lists.symbol_bf16.FP32_FUNCS, *LACKS_BFLOAT16] if compute == "bfloat16" else None
     amp.init(compute, fp32_ops=wide)
-
-
-def device_name(device):
-    cuda = ctypes.CDLL("libcuda.so.1")
-    number, name = ctypes.c_int(), ctypes.create_string_buffer(100)
-    cuda.cuDeviceGet(ctypes.byref(number), device.device_id)
-    cuda.cuDeviceGetName(name, len(name), number)
-    return name.value.decode()

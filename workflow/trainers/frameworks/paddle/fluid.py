@@ -185,7 +185,7 @@ def _strategy(flags):
     config.sync_mode = config.completely_not_async = _added_up(flags) > 1
     settings.switched("runtime_split_send_recv", "0")
     if _added_up(flags) > 1:
-        settings.changed("server program", "updates by each trainer's gradient, not by their sum")
+        settings.switched("server program", "updates by each trainer's gradient, not by their sum")
     return strategy
 
 
