@@ -18,12 +18,8 @@ class Bert(nn.HybridBlock):
         shape, dropout = flags.shape, dropout_of(bert, flags)
         hidden = shape["hidden"]
         self._heads, self._length = shape["heads"], shape["sequence_length"]
-        rows = {
-            "word": shape["vocabulary"],
-            "position": shape["positions"],
-            "segment": bert.SEGMENTS,
-        }
-        for name, count in rows.items():
+        rows = shape["vocabulary"], shape["positions"], bert.SEGMENTS
+        for name, count in zip(("word", "position", "segment"), rows):
             setattr(self, name, self.params.get(name, shape=(count, hidden)))
         self.norm, self.dropout = _norm(hidden), nn.Dropout(dropout)
         self.layers = []

@@ -26,20 +26,11 @@ class AdamW(mx.optimizer.Optimizer):
         beta1, beta2 = self._asked.beta1, self._asked.beta2
         step = self._index_update_count[index[0]]  # and that of the others
         of_squares = (1 - beta2**step) ** 0.5
-        mx.nd.contrib.multi_adamw_update(
-            weight,
-            grad,
-            *zip(*state),
-            self.rescale_grad,
-            # A weight loses etas * (lrs * m / (sqrt(v) + epsilon) + wds * weight).
-            lrs=[of_squares / (1 - beta1**step)] * len(index),
-            wds=self._get_wds(index),
-            etas=self._get_lrs(index),
-            beta1=beta1,
-            beta2=beta2,
-            epsilon=self._asked.epsilon * of_squares,
-            out=weight,
-        )
+        how = {"beta1": beta1, "beta2": beta2, "epsilon": self._asked.epsilon * of_squares}
+        # A weight loses etas * (lrs * m / (sqrt(v) + epsilon) + wds * weight).
+        how["lrs"] = [of_squares / (1 - beta1**step)] * len(index)
+        how.update(wds=self._get_wds(index), etas=self._get_lrs(index), out=weight)
+        mx.nd.contrib.multi_adamw_update(weight, grad, *zip(*state), self.rescale_grad, **how)
 
 
 class Trainer(hvd.DistributedTrainer):
