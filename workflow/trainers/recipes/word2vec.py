@@ -45,7 +45,7 @@ def start(name, size, random, proof):
 
 
 def flops(shape):
-    """Operations to train on a pair: products of vectors; looking up the tables' rows costs none."""
+    """Operations to train on a pair: products of vectors; looking up rows costs none."""
     return operations((1 + shape["negatives"]) * shape["width"])
 
 

@@ -55,9 +55,7 @@ class Layer(nn.Layer):
 
     def forward(self, x, own, memory=None, mask=None):
         x = self.attention(x, own)
-        if self.cross is not None:
-            x = self.cross(x, mask, memory)
-        return self.ffn(x)
+        return self.ffn(x if self.cross is None else self.cross(x, mask, memory))
 
 
 class Attended(nn.Layer):
