@@ -87,7 +87,6 @@ def _train(work: Work, trained: Model, log: StepLog) -> None:
             return scale * loss, (loss, after)
 
         gradients, (loss, after) = jax.grad(scaled, has_aux=True)(weights)
-        gradients = jax.tree.map(lambda one: one / scale, gradients)
         updates, moments = optimizer.update(gradients, moments, weights)
         return optax.apply_updates(weights, updates), after, moments, loss
 
@@ -104,7 +103,7 @@ def _train(work: Work, trained: Model, log: StepLog) -> None:
 
 
 def optimizer_of(work: Work, decayed: Tree) -> optax.GradientTransformation:
-    """The recipe's optimizer, of optax."""
+    """The recipe's optimizer, of optax, on gradients of the scaled loss."""
     asked = work.optimizer
     if not isinstance(asked, AdamW):
         decay = optax.add_decayed_weights(asked.weight_decay, mask=decayed)

@@ -6,7 +6,6 @@ ours. It takes the flags of trainers, a JSON list each, and prints the losses of
 """
 
 import json
-import math
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -196,7 +195,7 @@ def unpooled(network: nn.Module, first: int, recipe, flags) -> nn.Module:
         first: where its first linear layer stands.
     """
     outputs = network.classifier[first].out_features
-    network.classifier[first] = nn.Linear(math.prod(recipe.features(flags.shape)), outputs)
+    network.classifier[first] = nn.Linear(recipe.features(flags.shape), outputs)
     network.avgpool = nn.Identity()
     return network
 

@@ -30,7 +30,7 @@ def main(folder, cases):
         step = driver.Work(recipe, flags, size, made.computes).step(made)
         losses = [step.fetch(step(True)) for _ in range(3 * flags.proof)]
         losses = losses or [step.without_dropout()]
-        kept = {key: np.array(weight) for key, weight in step.weights()}
+        kept = {key: np.array(weight) for key, weight in step.arrays()}
         made.place = place
         np.savez(Path(folder, f"{name}.{place.rank}.npz"), losses=losses, **kept)
     made.leave()

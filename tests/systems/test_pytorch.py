@@ -193,7 +193,7 @@ scaler, weights = make_scaler(Precision("float16", 128.0)), []
 for steepness in (3.0, 3e37, 3.0):
     weight = torch.nn.Parameter(torch.tensor(1.0))
     groups = [{"params": [weight], "weight_decay": 0.0}]
-    optimizer = torch_optimizer(groups, 0.5, Sgd(momentum=0.9, weight_decay=0.0))
+    optimizer = torch_optimizer(groups, 0.5 / 128, Sgd(momentum=0.9, weight_decay=0.0))
     scaler.scale(weight * steepness).backward()
     scaler.step(optimizer)
     scaler.update()

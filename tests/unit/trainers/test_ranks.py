@@ -122,6 +122,15 @@ def test_ranks_end_with_their_starter():
     assert not any(child.is_running() for child in children)
 
 
+def test_a_launcher_that_is_not_told_where_ranks_meet_says_so_and_waits_for_nobody():
+    """A default would have the ranks of further nodes wait at their own address."""
+    flags = ("--node-rank=1", "--devices-per-node=1", "--port=7000", "train.py")
+    launcher = start("-m", "trainers.launchers.ranks", *flags)
+    _, complaints = launcher.communicate(timeout=240)
+    assert launcher.returncode == 2
+    assert complaints.endswith("the following arguments are required: --nodes, --head\n")
+
+
 def start_workers(
     folder: Path, hosts: str, variables: list[str], *, node_rank: int = 0, devices: int = 2
 ) -> list[str]:

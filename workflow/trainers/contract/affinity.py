@@ -37,18 +37,23 @@ def keep_to(cpus):
 
 def pci_address(ordinal):
     """Where a GPU of this process is, such as "0000:3B:00.0"; None without a driver or that GPU."""
+    return said_of_gpu("cuDeviceGetPCIBusId", ordinal)
+
+
+def said_of_gpu(function, ordinal):
+    """What a function of CUDA's writes of a GPU."""
     # CUDA itself says it: it knows numbers, UUIDs, MIG's names and CUDA_DEVICE_ORDER.
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:
         return None
-    number, address = ctypes.c_int(), ctypes.create_string_buffer(32)
+    number, said = ctypes.c_int(), ctypes.create_string_buffer(100)
     known = (
         cuda.cuInit(0) == 0
         and cuda.cuDeviceGet(ctypes.byref(number), ordinal) == 0
-        and cuda.cuDeviceGetPCIBusId(address, len(address), number) == 0
+        and getattr(cuda, function)(said, len(said), number) == 0
     )
-    return address.value.decode() if known else None
+    return said.value.decode() if known else None
 
 
 def cpus_near(address, root="/"):

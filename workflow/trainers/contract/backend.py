@@ -165,7 +165,8 @@ class Step:
 
     Made ready to train: weights at their start, optimizer, batches. Each one has
 
-    - weights(): name and array of each weight that this rank holds, or of its share; it waits;
+    - weights(): name of each weight that this rank holds, or of its share, and what `read` takes,
+      which knows its `shape`;
     - without_dropout(): the loss of the batch on which the first iteration will train, nothing
       dropped out;
     - a call, with whether the loss is `wanted`: it trains one iteration, waiting for nothing but
@@ -184,6 +185,18 @@ class Step:
     pass_alone = None
     """Computes a batch's gradients without waiting for other ranks, but for the device; None: ranks
     wait for each other within a pass. It may spoil the model."""
+
+    def read(self, weight):
+        """The array of a weight; it waits."""
+        return np.asarray(weight)
+
+    def arrays(self):
+        """Name and array of each weight."""
+        return ((name, self.read(weight)) for name, weight in self.weights())
+
+    def size(self):
+        """How many numbers the weights have, of which none is read: a table may lie far away."""
+        return sum(int(np.prod(list(weight.shape))) for _, weight in self.weights())
 
     def begin(self):
         """Compile what iterations need, after the loss without dropout, before the first one."""

@@ -9,7 +9,7 @@ from trainers.contract import process, settings
 from trainers.contract.affinity import keep_near_gpu
 from trainers.contract.flags import parse_flags, parse_names
 from trainers.contract.precision import precision_of
-from trainers.contract.recipe import dropout_of, optimizer_of
+from trainers.contract.recipe import at_scale, dropout_of, optimizer_of, recipe_named
 from trainers.contract.steplog import Refused, StepLog
 from trainers.contract.weights import Watched, initial_weight
 
@@ -18,15 +18,18 @@ SETTLING = 2
 
 
 class Work:
-    """What is to be trained: the recipe's numbers as the flags want them."""
+    """What is to be trained: the recipe's numbers as the flags want them.
+
+    Optimizer, rate and decay are for gradients of a loss that was multiplied by precision.factor.
+    """
 
     def __init__(self, recipe, flags, global_batch, computes):
         self.recipe, self.flags = recipe, flags
         self.shapes = recipe.weight_shapes(flags.shape)
-        self.optimizer = optimizer_of(recipe, flags)
         self.dropout = dropout_of(recipe, flags)
         self.precision = precision_of(flags, computes)
-        self.rate = recipe.learning_rate(global_batch)
+        asked, rate = optimizer_of(recipe, flags), recipe.learning_rate(global_batch)
+        self.optimizer, self.rate = at_scale(asked, rate, self.precision.factor)
 
     @property
     def model(self):
@@ -105,7 +108,7 @@ def serve():
 
 def _told(argv=None):
     names, others = parse_names(argv)
-    recipe = import_module(f"trainers.recipes.{names.recipe}")
+    recipe = recipe_named(names.recipe)
     flags = parse_flags(recipe, others)
     vars(flags).update(vars(names))
     return recipe, flags
@@ -142,13 +145,12 @@ def train(backend, work, log):
         raise Refused("the ranks keep their own time, and their launcher says not where they meet")
     step = work.step(backend)
     if "optimizer" in flags.part:
-        settings.changed("optimizer", step.optimizer)
+        settings.switched("optimizer", step.optimizer)
     if flags.accumulation > 1 and not step.accumulates:
         raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
-    watched = Watched(log, step.weights)
+    watched = Watched(log, step.arrays)
     versions = backend.versions()
-    own = sum(weight.size for _, weight in step.weights())
-    parts = dict(backend.gather([step.part, own]))
+    parts = dict(backend.gather([step.part, step.size()]))
     framework = " ".join(next(iter(versions.items())))
     versions = {"python": platform.python_version(), **versions}
     versions.update({"optimizer": step.optimizer} if step.optimizer else {})

@@ -40,8 +40,8 @@ class Precision(NamedTuple):
 
     @property
     def factor(self):
-        """What the loss is multiplied by: 1.0 without a scale; DYNAMIC, where it is found out."""
-        return self.loss_scale or 1.0
+        """What the loss is multiplied by, as far as it is known: 1.0 if it is found out."""
+        return 1.0 if self.loss_scale in (None, DYNAMIC) else self.loss_scale
 
 
 def asked(flags):

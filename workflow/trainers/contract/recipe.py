@@ -26,6 +26,7 @@ A shape is a dictionary of whole numbers, such as {"image_size": 224}.
 """
 
 from functools import reduce
+from importlib import import_module
 from operator import mul
 from typing import NamedTuple, Optional
 
@@ -70,6 +71,10 @@ PROOF_DECAY = {Sgd: 1.0, AdamW: 100.0}
 """Weight decay for a proof: a workload's own would not show in the losses of a few steps."""
 
 
+def recipe_named(name):
+    return import_module(f"trainers.recipes.{name}")
+
+
 def clips(recipe):
     """Whether the recipe's optimizer clips gradients unless it is told not to."""
     return recipe.OPTIMIZER.clip is not None
@@ -82,6 +87,19 @@ def optimizer_of(recipe, flags):
     if flags.no_clip:
         optimizer = optimizer._replace(clip=None)
     return optimizer
+
+
+def at_scale(asked, rate, scale):
+    """Optimizer and rate for gradients of a loss that was multiplied by a power of two.
+
+    They give the same weights to the bit, and take no kernel that would divide gradients: SGD's
+    decay is multiplied, too, and its rate divided; Adam's steps are the same at any scale if what
+    is added to their denominator grows with it, and the norm to clip to.
+    """
+    if isinstance(asked, Sgd):
+        return asked._replace(weight_decay=asked.weight_decay * scale), rate / scale
+    clip = asked.clip and asked.clip * scale
+    return asked._replace(epsilon=asked.epsilon * scale, clip=clip), rate
 
 
 def dropout_of(recipe, flags):

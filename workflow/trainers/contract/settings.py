@@ -15,12 +15,9 @@ def variables(values, anyway=False):
         MADE[name] = os.environ.setdefault(name, value)
 
 
-def changed(what, how):
-    """Remember a change that is not an option of the framework, in words."""
-    MADE[what] = how
-
-
 def switched(name, value):
-    """Remember a framework's switch, by its name in the framework; returns the value."""
+    """Remember a framework's switch, by its name in the framework, or what else was changed, and
+    how, in words; returns the value.
+    """
     MADE[name] = value
     return value

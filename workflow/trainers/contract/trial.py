@@ -88,12 +88,9 @@ def convolved(images, filters):
     """
     high, wide = filters.shape[2:]
     rows, columns = images.shape[2] - high + 1, images.shape[3] - wide + 1
+    images, filters = images.astype(np.float64), filters.astype(np.float64)
     return sum(
-        np.einsum(
-            "nihw,oi->nohw",
-            images[:, :, y : y + rows, x : x + columns].astype(np.float64),
-            filters[:, :, y, x].astype(np.float64),
-        )
+        np.einsum("nihw,oi->nohw", images[:, :, y : y + rows, x : x + columns], filters[:, :, y, x])
         for y in range(high)
         for x in range(wide)
     )

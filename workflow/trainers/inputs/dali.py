@@ -41,24 +41,16 @@ def build_pipeline(flags, rank, world_size, gpu=None):
 
 
 def _tfrecord(parts, rank, world_size):
-    record = fn.readers.tfrecord(
-        path=[str(part) for part in parts],
-        index_path=[f"{part}.idx" for part in parts],
-        features={
-            IMAGE: tfrecord.FixedLenFeature((), tfrecord.string, ""),
-            LABEL: tfrecord.FixedLenFeature([1], tfrecord.int64, -1),
-        },
-        **_share(rank, world_size),
-    )
+    paths = {"path": list(map(str, parts)), "index_path": [f"{part}.idx" for part in parts]}
+    image = tfrecord.FixedLenFeature((), tfrecord.string, "")
+    features = {IMAGE: image, LABEL: tfrecord.FixedLenFeature([1], tfrecord.int64, -1)}
+    record = fn.readers.tfrecord(features=features, **paths, **_share(rank, world_size))
     return record[IMAGE], record[LABEL] - 1  # in ImageNet's TFRecords 0 is the background
 
 
 def _recordio(parts, rank, world_size):
-    jpegs, labels = fn.readers.mxnet(
-        path=[str(part) for part in parts],
-        index_path=[str(parts[0].with_name("all.idx"))],
-        **_share(rank, world_size),
-    )
+    paths = {"path": list(map(str, parts)), "index_path": [str(parts[0].with_name("all.idx"))]}
+    jpegs, labels = fn.readers.mxnet(**paths, **_share(rank, world_size))
     return jpegs, fn.cast(labels, dtype=types.INT64)
 
 

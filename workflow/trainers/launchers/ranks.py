@@ -15,14 +15,16 @@ _ABORTED = -signal.SIGABRT
 _EXITING = 0x4  # in /proc/*/stat, see proc(5) and PF_EXITING in Linux
 
 
-def launch_flags(about):
-    """A parser of the flags of a launcher whose ranks meet on the first node."""
+def launch_flags(about, meet=True):
+    """A parser of the flags of a launcher, whose ranks may meet on the first node."""
     parser = argparse.ArgumentParser(description=about)
-    parser.add_argument("--nodes", type=int, default=1)
+    # Without a default: one that a system's file forgets would have ranks wait for ever.
+    if meet:
+        parser.add_argument("--nodes", required=True, type=int)
+        parser.add_argument("--head", required=True, help="address of the first node")
     parser.add_argument("--node-rank", required=True, type=int)
     parser.add_argument("--devices-per-node", required=True, type=int)
-    parser.add_argument("--head", default="127.0.0.1", help="address of the first node")
-    parser.add_argument("--port", required=True, type=int, help="there, where ranks meet")
+    parser.add_argument("--port", required=True, type=int, help="where ranks meet")
     parser.add_argument("command", nargs=argparse.REMAINDER, help="the program and its flags")
     return parser
 

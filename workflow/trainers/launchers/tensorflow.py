@@ -20,7 +20,7 @@ SETTINGS = {
 
 def main():
     settings.variables(SETTINGS)
-    parser = launch_flags(__doc__.splitlines()[0])
+    parser = launch_flags(__doc__.splitlines()[0], meet=False)
     parser.add_argument("--hosts", required=True, help="addresses of all nodes, by commas")
     flags = parser.parse_args()
     hosts, local = flags.hosts.split(","), range(flags.devices_per_node)

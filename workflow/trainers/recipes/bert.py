@@ -11,9 +11,9 @@ import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
 from trainers.recipes import attention
-from trainers.recipes.attention import MASKED, decays, linear, norm, start
+from trainers.recipes.attention import MASKED, decays, learning_rate, linear, norm, start
 
-__all__ = ["MASKED", "decays", "start"]
+__all__ = ["MASKED", "decays", "learning_rate", "start"]
 
 DROPOUT = 0.1  # of embeddings, attention's weights and each part's output
 NORM_EPSILON = 1e-12
@@ -37,11 +37,6 @@ def check(shape):
         allowed = f"up to {most} in a sequence_length of {length}"
         raise ValueError(f"max_predictions is {shape['max_predictions']}; allowed: {allowed}")
     attention.check_heads(shape)
-
-
-def learning_rate(global_batch):
-    """The same for every batch: no warm-up is needed, for Adam's steps never exceed it by much."""
-    return 1e-4
 
 
 def weight_shapes(shape):

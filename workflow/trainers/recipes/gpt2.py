@@ -10,21 +10,16 @@ import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
 from trainers.recipes import attention
-from trainers.recipes.attention import DEVIATION, decays, norm
+from trainers.recipes.attention import DEVIATION, decays, learning_rate, norm
 from trainers.recipes.attention import check_heads as check
 
-__all__ = ["check", "decays"]
+__all__ = ["check", "decays", "learning_rate"]
 
 NORM_EPSILON = 1e-5
 WIDER = 4  # times as many features has a token inside a layer's feed-forward part
 SHORTCUTS = 2 * 12  # parts that add to one at the small shape, whatever the number of layers
 
 OPTIMIZER = AdamW(beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip=1.0)
-
-
-def learning_rate(global_batch):
-    """The same for every batch: without a warm-up nanoGPT's 6e-4 would be too much at first."""
-    return 1e-4
 
 
 def weight_shapes(shape):

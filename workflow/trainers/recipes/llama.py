@@ -13,10 +13,10 @@ import numpy as np
 
 from trainers.contract.recipe import AdamW, operations
 from trainers.contract.weights import truncated_normal, uniform
-from trainers.recipes.attention import DEVIATION, check_heads, decays
+from trainers.recipes.attention import DEVIATION, check_heads, decays, learning_rate
 from trainers.recipes.gpt2 import counts, synthetic_batch
 
-__all__ = ["counts", "decays", "synthetic_batch"]
+__all__ = ["counts", "decays", "learning_rate", "synthetic_batch"]
 
 NORM_EPSILON = 1e-5
 THETA = 500000.0  # the slowest rotation takes 2 pi times as many tokens for a turn
@@ -39,11 +39,6 @@ def check(shape):
     if shape["hidden"] // heads % 2:
         allowed = "an even number of features for each head"
         raise ValueError(f"hidden is {shape['hidden']}; allowed: {allowed}")
-
-
-def learning_rate(global_batch):
-    """The same for every batch: without a warm-up, the paper's 3e-4 would be too much at first."""
-    return 1e-4
 
 
 def weight_shapes(shape):

@@ -12,10 +12,10 @@ import numpy as np
 from trainers.contract.recipe import AdamW, operations
 from trainers.inputs.pairs import STEP
 from trainers.recipes import attention
-from trainers.recipes.attention import DEVIATION, MASKED, decays, linear, norm
+from trainers.recipes.attention import DEVIATION, MASKED, decays, learning_rate, linear, norm
 from trainers.recipes.attention import check_heads as check
 
-__all__ = ["MASKED", "check", "decays"]
+__all__ = ["MASKED", "check", "decays", "learning_rate"]
 
 DROPOUT = 0.1  # of embeddings, attention's weights, each part's output and inside of feed-forward
 LABEL_SMOOTHING = 0.1
@@ -26,11 +26,6 @@ SLOWEST = 1e4
 OPTIMIZER = AdamW(beta1=0.9, beta2=0.98, epsilon=1e-9, weight_decay=0.0, clip=None)
 
 SYNTHETIC = 4  # synthetic sentences are padded to the longest one's length divided by this
-
-
-def learning_rate(global_batch):
-    """The same rate for every batch size: the paper's rates begin below it and rise above it."""
-    return 1e-4
 
 
 def weight_shapes(shape):

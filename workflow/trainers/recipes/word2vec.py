@@ -9,7 +9,7 @@ Representations of Words and Phrases and their Compositionality (2013), and its 
 
 import numpy as np
 
-from trainers.contract.recipe import Sgd
+from trainers.contract.recipe import Sgd, operations
 from trainers.contract.weights import uniform
 
 OPTIMIZER = Sgd(momentum=0.0, weight_decay=0.0)
@@ -42,6 +42,11 @@ def start(name, size, random, proof):
     if name == "context.weight":
         return np.zeros(size, np.float32)
     return uniform(random, size, 0.5 / size[1])
+
+
+def flops(shape):
+    """Operations to train on a pair: products of vectors; looking up rows costs none."""
+    return operations((1 + shape["negatives"]) * shape["width"])
 
 
 def counts(batch):

@@ -50,7 +50,7 @@ class Backend(backend.Backend):
         self._compiled = compiled_before(flags, place.rank)
         if self._compiled:
             there = os.path.exists(self._compiled)
-            settings.changed("compiled", "by an earlier repeat" if there else "here")
+            settings.switched("compiled", "by an earlier repeat" if there else "here")
         if flags.device == "cuda":
             jax.config.update("jax_cuda_visible_devices", str(place.local_rank))
         if place.world_size > 1:
@@ -218,17 +218,14 @@ class DataParallel(backend.Step):
         return gradients, loss, after
 
     def _averaged(self, gradients):
-        """The means of all ranks' gradients, scaled no more."""
+        """The means of all ranks' gradients."""
         split = dict  # NCCL's calls are joined by XLA
         if self._made.library == "gloo":  # takes some milliseconds for a tensor, however small
             gradients, split = ravel_pytree(gradients)
-        # A power of two: no digit is lost.
-        mean = jax.tree.map(lambda one: lax.pmean(one, RANKS) / self._scale, gradients)
-        return split(mean)
+        return split(jax.tree.map(lambda one: lax.pmean(one, RANKS), gradients))
 
     def weights(self):
-        for name, weight in self._weights.items():
-            yield name, np.asarray(weight.addressable_data(0))
+        return ((name, one.addressable_data(0)) for name, one in self._weights.items())
 
     def without_dropout(self):
         def judged(weights, state, batch):

@@ -21,13 +21,9 @@ def normalized(pixels, compute):
 
 def convolution(x, kernel, stride=1, padding=0):
     """Of features [N, H, W, in] with [height, width, in, out]."""
-    return lax.conv_general_dilated(
-        x,
-        kernel.astype(x.dtype),
-        (stride, stride),
-        [(padding, padding)] * 2,
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
-    )
+    how = {"dimension_numbers": ("NHWC", "HWIO", "NHWC")}
+    steps, around = (stride, stride), [(padding, padding)] * 2
+    return lax.conv_general_dilated(x, kernel.astype(x.dtype), steps, around, **how)
 
 
 def linear(x, weight, bias):

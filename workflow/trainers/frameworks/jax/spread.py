@@ -62,7 +62,6 @@ class Spread(backend.Step):
             return loss * self._scale, loss
 
         gradients, loss = jax.grad(scaled, has_aux=True)(weights)
-        gradients = jax.tree.map(lambda one: one / self._scale, gradients)
         gradients = jax.lax.with_sharding_constraint(gradients, self._how)
         weights, moments = self._update(weights, moments, gradients, iteration)
         return weights, moments, loss
@@ -77,7 +76,7 @@ class Spread(backend.Step):
         first = self._grid.counts and self._grid.shard_rank == 0
         for name, weight in self._weights.items():
             if first or self._how[name].spec != ALL:
-                yield name, np.asarray(weight.addressable_data(0))
+                yield name, weight.addressable_data(0)
 
     def begin(self):
         given = self._weights, self._moments, np.int32(1), self.feed.peek()

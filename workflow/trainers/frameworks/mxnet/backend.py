@@ -5,8 +5,6 @@ A model is a HybridBlock, made from flags and device, that takes a batch and ret
 another layout, its `arranged` makes, of a weight's name and start, the array that it holds.
 """
 
-import ctypes
-
 import horovod
 import horovod.mxnet as hvd
 import mxnet as mx
@@ -14,6 +12,7 @@ from mxnet import autograd
 from mxnet.contrib import amp
 
 from trainers.contract import backend
+from trainers.contract.affinity import said_of_gpu
 from trainers.contract.precision import DYNAMIC
 from trainers.frameworks.horovod import connected
 from trainers.frameworks.mxnet.images import axes_from
@@ -41,7 +40,7 @@ class Backend(backend.Backend):
             raise backend.no_gpu(what, "mxnet")
         else:
             device = mx.gpu(place.local_rank)
-            self.device_name = device_name(device)
+            self.device_name = said_of_gpu("cuDeviceGetName", place.local_rank)
         self.device = self.reader_device = device
         mx.random.seed(flags.seed + place.rank)  # for dropout
         self.library = connected(hvd, flags, place.world_size)
@@ -100,9 +99,6 @@ class DataParallel(backend.Step):
         precision, device = work.precision, made.device
         if precision.compute != "float32":
             mix_in(precision.compute)  # before a model is made
-        # MXNet itself applies a dynamic scale.
-        dynamic = precision.loss_scale == DYNAMIC
-        scale = 1.0 if dynamic else precision.factor
         self._network = network = work.model(work.flags, device)
         network.initialize(mx.init.Zero(), ctx=device)
         trained = [one for one in network.collect_params().values() if one.grad_req != "null"]
@@ -114,19 +110,20 @@ class DataParallel(backend.Step):
         # Now there is what each iteration writes last, behind which to mark.
         made.mark = Marks(weight.data() for weight in trained).mark
         self.feed = backend.Feed(made, work)
-        optimizer = make_optimizer(
-            work.optimizer, device, learning_rate=work.rate, rescale_grad=1 / scale
-        )
+        optimizer = make_optimizer(work.optimizer, device, learning_rate=work.rate)
         groups = made.gpu_groups if work.flags.device == "cuda" else 0
         clip = work.optimizer.clip
         self._trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
-        if dynamic:
+        self._scale = mx.nd.full(1, precision.factor, ctx=device)
+        if precision.loss_scale == DYNAMIC:  # which MXNet itself applies
             amp.init_trainer(self._trainer)
-        self._scale = None if dynamic else mx.nd.full(1, scale, ctx=device)
+            self._scale = None
 
     def weights(self):
-        for name, weight in self._named.items():
-            yield name, weight.data().asnumpy()
+        return self._named.items()
+
+    def read(self, weight):
+        return weight.data().asnumpy()
 
     def without_dropout(self):
         # Its graph is compiled for this alone, and gives back what memory it took.
@@ -164,11 +161,3 @@ class DataParallel(backend.Step):
 def mix_in(compute):
     wide = [*amp.lists.symbol_bf16.FP32_FUNCS, *LACKS_BFLOAT16] if compute == "bfloat16" else None
     amp.init(compute, fp32_ops=wide)
-
-
-def device_name(device):
-    cuda = ctypes.CDLL("libcuda.so.1")
-    number, name = ctypes.c_int(), ctypes.create_string_buffer(100)
-    cuda.cuDeviceGet(ctypes.byref(number), device.device_id)
-    cuda.cuDeviceGetName(name, len(name), number)
-    return name.value.decode()

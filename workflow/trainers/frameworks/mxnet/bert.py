@@ -18,13 +18,17 @@ class Bert(nn.HybridBlock):
         shape, dropout = flags.shape, dropout_of(bert, flags)
         hidden = shape["hidden"]
         self._heads, self._length = shape["heads"], shape["sequence_length"]
-        self.embeddings = Embeddings(shape, dropout)
+        rows = shape["vocabulary"], shape["positions"], bert.SEGMENTS
+        for name, count in zip(("word", "position", "segment"), rows):
+            setattr(self, name, self.params.get(name, shape=(count, hidden)))
+        self.norm, self.dropout = _norm(hidden), nn.Dropout(dropout)
         self.layers = []
         for _ in range(shape["layers"]):
             self.layers.append(Layer(shape, dropout, device))
             self.register_child(self.layers[-1])
         self.pooler = _linear(hidden, hidden)
-        self.mlm = MaskedTokens(shape, self.embeddings.word)
+        self.transform, self.transform_norm = _linear(hidden, hidden), _norm(hidden)
+        self.decode = Decoder(shape["vocabulary"], self.word)
         self.nsp = _linear(hidden, bert.SEGMENTS)
 
     def arranged(self, name, start):
@@ -35,43 +39,29 @@ class Bert(nn.HybridBlock):
         parts = start.reshape((3, self._heads, -1, *start.shape[1:]))
         return parts.swapaxes(0, 1).reshape(start.shape)
 
-    def hybrid_forward(self, F, *batch):
+    def hybrid_forward(self, F, *batch, word, position, segment):
         tokens, real, segments, positions, masked, weights, following = batch
-        x = self.embeddings(tokens, segments)
+        x = F.Embedding(F.transpose(tokens), word, *self.word.shape)
+        x = x + F.Embedding(F.transpose(segments), segment, *self.segment.shape)
+        places = F.slice_axis(position, axis=0, begin=0, end=self._length)
+        x = self.dropout(self.norm(F.broadcast_add(x, F.expand_dims(places, 1))))
         # [N] -> [N * heads, S]: how many keys a query sees.
         lengths = F.reshape(F.cast(F.sum(real, axis=1), "int32"), shape=(-1, 1, 1))
         lengths = F.broadcast_axes(lengths, axis=(1, 2), size=(self._heads, self._length))
         lengths = F.reshape(lengths, shape=(-3, 0))
         for layer in self.layers:
             x = layer(x, lengths)
-        log_chances = F.log_softmax(self.mlm(x, positions))
+        samples = F.expand_dims(F.contrib.arange_like(positions, axis=0), 1)
+        samples = F.broadcast_like(samples, positions)
+        places = F.stack(F.reshape(positions, shape=(-1,)), F.reshape(samples, shape=(-1,)))
+        inside = F.LeakyReLU(self.transform(F.gather_nd(x, places)), act_type="gelu")
+        log_chances = F.log_softmax(self.decode(self.transform_norm(inside)))
         losses = -F.pick(log_chances, F.reshape(masked, shape=(-1,)))
         weights = F.reshape(weights, shape=(-1,))
         mlm = F.sum(losses * weights) / (F.sum(weights) + bert.PREDICTIONS_EPSILON)
         first = F.reshape(F.slice_axis(x, axis=0, begin=0, end=1), shape=(-3, 0))
         log_chances = F.log_softmax(self.nsp(F.tanh(self.pooler(first))))
         return mlm - F.mean(F.pick(log_chances, following))
-
-
-class Embeddings(nn.HybridBlock):
-    """Takes tokens and their segments [N, S], returns features [S, N, H]."""
-
-    def __init__(self, shape, dropout):
-        super().__init__()
-        self._shape = shape
-        rows = shape["vocabulary"], shape["positions"], bert.SEGMENTS
-        for name, count in zip(("word", "position", "segment"), rows):
-            setattr(self, name, self.params.get(name, shape=(count, shape["hidden"])))
-        self.norm = _norm(shape["hidden"])
-        self.dropout = nn.Dropout(dropout)
-
-    def hybrid_forward(self, F, tokens, segments, **weights):
-        hidden, vocabulary = self._shape["hidden"], self._shape["vocabulary"]
-        x = F.Embedding(F.transpose(tokens), weights["word"], vocabulary, hidden)
-        x = x + F.Embedding(F.transpose(segments), weights["segment"], bert.SEGMENTS, hidden)
-        length = self._shape["sequence_length"]
-        places = F.slice_axis(weights["position"], axis=0, begin=0, end=length)
-        return self.dropout(self.norm(F.broadcast_add(x, F.expand_dims(places, 1))))
 
 
 class Layer(nn.HybridBlock):
@@ -101,23 +91,6 @@ class Layer(nn.HybridBlock):
             attention, qkv = F.amp_multicast(attention, qkv, num_outputs=2, cast_narrow=True)
         attention = self.dropout(attention)
         return F.contrib.interleaved_matmul_selfatt_valatt(qkv, attention, heads=self._heads)
-
-
-class MaskedTokens(nn.HybridBlock):
-    """Takes features [S, N, H] and places [N, P]; returns logits of tokens, [N * P, vocabulary]."""
-
-    def __init__(self, shape, words):
-        super().__init__()
-        self.transform = _linear(shape["hidden"], shape["hidden"])
-        self.norm = _norm(shape["hidden"])
-        self.decode = Decoder(shape["vocabulary"], words)
-
-    def hybrid_forward(self, F, x, positions):
-        samples = F.expand_dims(F.contrib.arange_like(positions, axis=0), 1)
-        samples = F.broadcast_like(samples, positions)
-        places = F.stack(F.reshape(positions, shape=(-1,)), F.reshape(samples, shape=(-1,)))
-        x = self.transform(F.gather_nd(x, places))
-        return self.decode(self.norm(F.LeakyReLU(x, act_type="gelu")))
 
 
 class Decoder(nn.HybridBlock):

@@ -26,20 +26,11 @@ class AdamW(mx.optimizer.Optimizer):
         beta1, beta2 = self._asked.beta1, self._asked.beta2
         step = self._index_update_count[index[0]]  # and that of the others
         of_squares = (1 - beta2**step) ** 0.5
-        mx.nd.contrib.multi_adamw_update(
-            weight,
-            grad,
-            *zip(*state),
-            self.rescale_grad,
-            # A weight loses etas * (lrs * m / (sqrt(v) + epsilon) + wds * weight).
-            lrs=[of_squares / (1 - beta1**step)] * len(index),
-            wds=self._get_wds(index),
-            etas=self._get_lrs(index),
-            beta1=beta1,
-            beta2=beta2,
-            epsilon=self._asked.epsilon * of_squares,
-            out=weight,
-        )
+        how = {"beta1": beta1, "beta2": beta2, "epsilon": self._asked.epsilon * of_squares}
+        # A weight loses etas * (lrs * m / (sqrt(v) + epsilon) + wds * weight).
+        how["lrs"] = [of_squares / (1 - beta1**step)] * len(index)
+        how.update(wds=self._get_wds(index), etas=self._get_lrs(index), out=weight)
+        mx.nd.contrib.multi_adamw_update(weight, grad, *zip(*state), self.rescale_grad, **how)
 
 
 class Trainer(hvd.DistributedTrainer):
@@ -57,8 +48,7 @@ class Trainer(hvd.DistributedTrainer):
         super()._allreduce_grads()
         if self._clip is not None:
             gradients = [one.list_grad()[0] for one in self._params if one.grad_req != "null"]
-            # By this the optimizer multiplies gradients: it takes away the loss scale, and makes
-            # averages of sums over ranks.
+            # By this the optimizer multiplies gradients: it makes averages of sums over ranks.
             factor = self.optimizer.rescale_grad
             self.optimizer.rescale_grad = factor * share_within(self._clip / factor, gradients)
 

@@ -27,10 +27,8 @@ def record_images(flags, rank, world_size, device):
         data_shape=(3, size, size),
         dtype="uint8",
         random_resized_crop=True,
-        min_random_area=AREA[0],
-        max_random_area=AREA[1],
-        min_aspect_ratio=ASPECT[0],
-        max_aspect_ratio=ASPECT[1],
+        **dict(zip(("min_random_area", "max_random_area"), AREA)),
+        **dict(zip(("min_aspect_ratio", "max_aspect_ratio"), ASPECT)),
         rand_mirror=True,
         preprocess_threads=flags.loader_threads,
         # Else every rank's batches lie in memory that is pinned to the first GPU.

@@ -97,8 +97,10 @@ class DataParallel(backend.Step):
         self._iterate = Training(work, model, batches, make_optimizer(work, self._named))
 
     def weights(self):
-        for name, weight in self._named.items():
-            yield name, weight.to_local().numpy()  # this rank's own copy
+        return self._named.items()
+
+    def read(self, weight):
+        return weight.to_local().numpy()  # this rank's own copy
 
     def without_dropout(self):
         # Its reader begins at the first batch, and so does the one of training. The graph stays to
@@ -164,20 +166,18 @@ class Training(Losses):
         super().__init__(work.precision, model, batches)
         self.counts = getattr(work.recipe, "counts", None)
         self._weights = list(model.parameters())
-        scale, clip = work.precision.loss_scale, work.optimizer.clip
-        # Gradients still have the loss's scale when they are clipped here.
-        self._clip = clip and clip * (scale or 1.0) if clips_itself(work.flags) else None
+        self._factor = work.precision.factor
+        self._clip = work.optimizer.clip if clips_itself(work.flags) else None
         self.add_optimizer(optimizer)
         self.config.allow_fuse_model_update_ops(True)
-        if scale == DYNAMIC:
+        if work.precision.loss_scale == DYNAMIC:
             self.set_grad_scaler(flow.amp.GradScaler())
-        elif scale is not None:
-            self.set_grad_scaler(flow.amp.StaticGradScaler(scale))
 
     def build(self, *batch):
         batch = batch or self.batches()
         losses = self.model(*batch)
-        losses.mean().backward()
+        loss = losses.mean()
+        (loss if self._factor == 1.0 else loss * self._factor).backward()
         if self._clip is not None:
             clip_together(self._weights, self._clip)
         counted = self.counts(batch) if self.counts else {}

@@ -18,43 +18,36 @@ class Bert(nn.Module):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(bert, flags)
         hidden = shape["hidden"]
-        self.embeddings = Embeddings(shape, dropout)
+        self.word = nn.Embedding(shape["vocabulary"], hidden)
+        self.position = nn.Embedding(shape["positions"], hidden)
+        self.segment = nn.Embedding(bert.SEGMENTS, hidden)
+        self.norm, self.dropout = _norm(hidden), nn.Dropout(dropout)
         self.layers = nn.ModuleList([Layer(shape, dropout) for _ in range(shape["layers"])])
         self.pooler = nn.Linear(hidden, hidden)
-        self.mlm = MaskedTokens(shape)
+        self.transform, self.transform_norm = nn.Linear(hidden, hidden), _norm(hidden)
+        # In a list, because a module's own parameters come before those of its parts.
+        self.bias = nn.ParameterList([nn.Parameter(flow.zeros(shape["vocabulary"]))])
         self.nsp = nn.Linear(hidden, bert.SEGMENTS)
 
     def forward(self, *batch):
         tokens, real, segments, positions, masked, weights, following = batch
-        x = self.embeddings(tokens, segments)
+        x = self.word(tokens) + self.position.weight[: tokens.shape[1]] + self.segment(segments)
+        x = self.dropout(self.norm(x))
         # [N, 1, 1, S]: the same for all heads and all queries.
         mask = ((1 - real) * bert.MASKED).unsqueeze(1).unsqueeze(1)
         for layer in self.layers:
             x = layer(x, mask)
-        logits = self.mlm(x, positions, self.embeddings.word.weight)
+        # Along a sequence: a place in the whole batch would need all ranks' features.
+        places = positions.unsqueeze(2).expand(*positions.shape, x.shape[2])
+        x_masked = self.transform(flow.gather(x, 1, places).flatten(0, 1))
+        x_masked = self.transform_norm(functional.gelu(x_masked))
+        logits = flow.matmul(x_masked, self.word.weight, transpose_b=True) + self.bias[0]
         losses = functional.cross_entropy(logits, masked.flatten(), reduction="none")
         losses, weights = by_rank(losses), by_rank(weights)
         mlm = (losses * weights).sum(1) / (weights.sum(1) + bert.PREDICTIONS_EPSILON)
         pooled = flow.tanh(self.pooler(x[:, 0]))
         losses = functional.cross_entropy(self.nsp(pooled), following, reduction="none")
         return mlm + by_rank(losses).mean(1)
-
-
-class Embeddings(nn.Module):
-    """Takes tokens and their segments [N, S], returns features [N, S, H]."""
-
-    def __init__(self, shape, dropout):
-        super().__init__()
-        hidden = shape["hidden"]
-        self.word = nn.Embedding(shape["vocabulary"], hidden)
-        self.position = nn.Embedding(shape["positions"], hidden)
-        self.segment = nn.Embedding(bert.SEGMENTS, hidden)
-        self.norm = _norm(hidden)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, tokens, segments):
-        x = self.word(tokens) + self.position.weight[: tokens.shape[1]] + self.segment(segments)
-        return self.dropout(self.norm(x))
 
 
 class Layer(nn.Module):
@@ -84,24 +77,6 @@ class Layer(nn.Module):
         scores = flow.matmul(query * features**-0.5, key.transpose(2, 3))
         attended = flow.matmul(self.dropout(flow.softmax(scores + mask, dim=-1)), value)
         return attended.permute(0, 2, 1, 3).flatten(2)
-
-
-class MaskedTokens(nn.Module):
-    """Takes features [N, S, H] and places [N, P] in them, returns logits of the tokens there."""
-
-    def __init__(self, shape):
-        super().__init__()
-        self.transform = nn.Linear(shape["hidden"], shape["hidden"])
-        self.norm = _norm(shape["hidden"])
-        # In a list, because a module's own parameters come before those of its parts.
-        self.bias = nn.ParameterList([nn.Parameter(flow.zeros(shape["vocabulary"]))])
-
-    def forward(self, x, positions, words):
-        # Along a sequence: a place in the whole batch would need all ranks' features.
-        places = positions.unsqueeze(2).expand(*positions.shape, x.shape[2])
-        x = flow.gather(x, 1, places).flatten(0, 1)
-        x = self.norm(functional.gelu(self.transform(x)))
-        return flow.matmul(x, words, transpose_b=True) + self.bias[0]
 
 
 def by_rank(values):

@@ -48,26 +48,15 @@ class RecordImages(nn.Module):
 
     def __init__(self, flags, rank, readers, ranks=None):
         super().__init__()
-        parts = _ofrecord_parts(flags, readers)
         self.device = flags.device
         size, seed = flags.shape["image_size"], flags.seed
         crop = {"random_area": AREA, "random_aspect_ratio": ASPECT}
-        everywhere = {
-            "batch_size": flags.batch_size * readers,
-            "random_seed": seed,
-            "placement": flow.placement("cpu", ranks) if ranks else flow.placement.all("cpu"),
-            "sbp": SPLIT,
-        }
+        where = flow.placement("cpu", ranks) if ranks else flow.placement.all("cpu")
+        everywhere = {"random_seed": seed, "placement": where}
         # Parts are not shuffled after each epoch: that would deal them out to the ranks again.
-        self.read = nn.OFRecordReader(
-            flags.data,
-            data_part_num=len(parts),
-            part_name_suffix_length=5,
-            random_shuffle=True,
-            **everywhere,
-        )
+        self.read = _reader(flags, readers, random_shuffle=True, **everywhere)
         self.label = nn.OFRecordRawDecoder("class/label", shape=(), dtype=flow.int32)
-        self.mirrored = nn.CoinFlip(**everywhere)
+        self.mirrored = nn.CoinFlip(batch_size=flags.batch_size * readers, sbp=SPLIT, **everywhere)
         if flags.device == "cpu":
             self.decode = nn.OFRecordImageDecoderRandomCrop(
                 "encoded", color_space="RGB", random_seed=seed, **crop
@@ -101,16 +90,8 @@ class RecordSentences(nn.Module):
 
     def __init__(self, flags, rank, world_size):
         super().__init__()
-        parts = _ofrecord_parts(flags, world_size)
         self.device = flags.device
-        self.read = nn.OFRecordReader(
-            flags.data,
-            batch_size=flags.batch_size * world_size,
-            data_part_num=len(parts),
-            part_name_suffix_length=5,
-            placement=flow.placement.all("cpu"),
-            sbp=SPLIT,
-        )
+        self.read = _reader(flags, world_size, placement=flow.placement.all("cpu"))
         self.decoders = nn.ModuleList()
         one = bert.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
         for name, array in zip(NAMES, one):
@@ -122,7 +103,8 @@ class RecordSentences(nn.Module):
         return [decode(records).to(self.device) for decode in self.decoders]
 
 
-def _ofrecord_parts(flags, world_size):
+def _reader(flags, readers, **how):
     if flags.input != "ofrecord":
         raise Refused(f"OneFlow does not read --input {flags.input}; allowed: ofrecord, synthetic")
-    return even_parts(flags.data, world_size)
+    how.update(data_part_num=len(even_parts(flags.data, readers)), part_name_suffix_length=5)
+    return nn.OFRecordReader(flags.data, batch_size=flags.batch_size * readers, sbp=SPLIT, **how)

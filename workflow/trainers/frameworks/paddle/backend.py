@@ -99,7 +99,7 @@ class DataParallel(backend.Step):
         # With a fixed scale Paddle's own scaler, too, would look for overflows: the CPU would wait
         # for each step.
         self._scaler = paddle.amp.GradScaler(enable=dynamic)
-        self._scale = 1.0 if dynamic else precision.factor
+        self._scale = precision.factor
         self.feed = backend.Feed(made, work)
         # A GPU's 16-bit units want channels last.
         self.network = network = work.model(work.flags, "NCHW" if fp32 else "NHWC")
@@ -111,10 +111,13 @@ class DataParallel(backend.Step):
         for name, weight in self._named.items():
             value = work.start(name)
             weight.set_value(value.T if id(weight) in turned else value)
-        self._optimizer = make_optimizer(work, self._named, self._scale)
+        self._optimizer = make_optimizer(work, self._named)
 
     def weights(self):
-        return ((name, weight.numpy()) for name, weight in self._named.items())
+        return self._named.items()
+
+    def read(self, weight):
+        return weight.numpy()
 
     def without_dropout(self):
         self.network.eval()
@@ -157,27 +160,21 @@ def compile_once(network):
     paddle.jit.to_static(network, full_graph=True)
 
 
-def make_optimizer(work, weights, scale):
-    """The recipe's optimizer, on the gradients of a loss that was multiplied by `scale`."""
-    # A power of two, it takes no kernel more, and gives the same weights to the bit: SGD's decay
-    # and momentum are multiplied by it, too, and its learning rate is divided by it; Adam's steps
-    # are the same at any scale if what is added to their denominator grows with it, and the norm to
-    # clip to.
+def make_optimizer(work, weights):
+    """The recipe's optimizer."""
     asked = work.optimizer
     if isinstance(asked, AdamW):
         # Paddle clips each group by a norm of its own: all weights are in one.
         decayed = {weight.name for name, weight in weights.items() if work.decay(name)}
         return paddle.optimizer.AdamW(
             work.rate,
-            *(asked.beta1, asked.beta2, asked.epsilon * scale),
+            *(asked.beta1, asked.beta2, asked.epsilon),
             parameters=list(weights.values()),
             weight_decay=asked.weight_decay,
             apply_decay_param_fun=decayed.__contains__,
-            grad_clip=asked.clip and nn.ClipGradByGlobalNorm(asked.clip * scale),
+            grad_clip=asked.clip and nn.ClipGradByGlobalNorm(asked.clip),
         )
     groups = work.groups(weights)
-    for group in groups:
-        group["weight_decay"] *= scale
     return paddle.optimizer.Momentum(
-        work.rate / scale, asked.momentum, parameters=groups, use_multi_tensor=True
+        work.rate, asked.momentum, parameters=groups, use_multi_tensor=True
     )

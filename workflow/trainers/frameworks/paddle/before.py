@@ -7,13 +7,8 @@ from trainers.contract.backend import place_in
 
 HAS_SERVERS = "SERVERS" in os.environ
 """Whether trainers.launchers.roles has started it, and not Paddle's own launcher."""
-PLACE = place_in(
-    *(
-        ("RANK", "LOCAL_RANK", "WORLD_SIZE")
-        if HAS_SERVERS
-        else ("PADDLE_TRAINER_ID", "PADDLE_LOCAL_RANK", "PADDLE_TRAINERS_NUM")
-    )
-)
+_NAMES = "PADDLE_TRAINER_ID", "PADDLE_LOCAL_RANK", "PADDLE_TRAINERS_NUM"
+PLACE = place_in(*(("RANK", "LOCAL_RANK", "WORLD_SIZE") if HAS_SERVERS else _NAMES))
 
 # Write where the launcher writes: it gives each rank a file, and shows only rank 0's.
 if "PADDLE_LOG_DIR" in os.environ:

@@ -5,7 +5,7 @@ from paddle import nn
 from paddle.nn import functional
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.paddle.layers import attended, heads_of
+from trainers.frameworks.paddle.layers import Attention
 from trainers.inputs.pairs import pair_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import transformer
 
@@ -55,30 +55,19 @@ class Layer(nn.Layer):
 
     def forward(self, x, own, memory=None, mask=None):
         x = self.attention(x, own)
-        if self.cross is not None:
-            x = self.cross(x, mask, memory)
-        return self.ffn(x)
+        return self.ffn(x if self.cross is None else self.cross(x, mask, memory))
 
 
 class Attended(nn.Layer):
-    """Attention to itself, or to a memory: `parts` of queries, keys, values are of one layer."""
+    """Attention behind a layer norm and beside a shortcut."""
 
     def __init__(self, shape, dropout, parts=(3,)):
         super().__init__()
-        hidden, self.heads = shape["hidden"], shape["heads"]
-        self.norm = _norm(shape)
-        self.fused = nn.LayerList([nn.Linear(hidden, part * hidden) for part in parts])
-        self.out = nn.Linear(hidden, hidden)
+        self.norm, self.attention = _norm(shape), Attention(shape, dropout, parts)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, x, mask, memory=None):
-        first = self.fused[0](self.norm(x))
-        if memory is None:
-            query, key, value = heads_of(first, 3, self.heads)
-        else:
-            (query,) = heads_of(first, 1, self.heads)
-            key, value = heads_of(self.fused[1](memory), 2, self.heads)
-        return x + self.dropout(self.out(attended(query, key, value, mask, self.dropout)))
+        return x + self.dropout(self.attention(self.norm(x), mask, memory))
 
 
 class FeedForward(nn.Layer):

@@ -79,8 +79,10 @@ class Pushed(backend.Step):
         self._weights = {one.name: _Pulled(one.name, one.shape) for one in parameters}
 
     def weights(self):
-        for name, pulled in self._weights.items():
-            yield name, pulled.from_servers(self._run)
+        return self._weights.items()
+
+    def read(self, weight):
+        return weight.from_servers(self._run)
 
     def __call__(self, wanted):
         fed = dict(zip(self._inputs, self._taken(next(self.feed))))
@@ -183,7 +185,7 @@ def _strategy(flags):
     config.sync_mode = config.completely_not_async = _added_up(flags) > 1
     settings.switched("runtime_split_send_recv", "0")
     if _added_up(flags) > 1:
-        settings.changed("server program", "updates by each trainer's gradient, not by their sum")
+        settings.switched("server program", "updates by each trainer's gradient, not by their sum")
     return strategy
 
 
@@ -212,8 +214,8 @@ def blocks_of(name):
 class _Pulled:
     """A weight as the servers have it: what a trainer keeps of a table may be older."""
 
-    def __init__(self, name, size):
-        self._program, self._blocks, self._size = fluid.Program(), [], size
+    def __init__(self, name, shape):
+        self._program, self._blocks, self.shape = fluid.Program(), [], shape
         does = self._program.global_block()
         for block in blocks_of(name):
             how = {"name": block.name, "shape": block.size, "dtype": "float32"}
@@ -225,7 +227,7 @@ class _Pulled:
     def from_servers(self, run):
         run(self._program)
         blocks = [np.array(_tensor(name)) for name in self._blocks]
-        return np.concatenate(blocks).reshape(self._size)
+        return np.concatenate(blocks).reshape(self.shape)
 
 
 def _tensor(name):

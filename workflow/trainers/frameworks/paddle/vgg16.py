@@ -1,6 +1,5 @@
 """VGG16 for PaddlePaddle; trainers/recipes/vgg16.py says what it is."""
 
-import numpy as np
 from paddle import nn
 
 from trainers.contract.recipe import dropout_of
@@ -13,15 +12,14 @@ class VGG16(nn.Layer):
         super().__init__()
         self.layout = layout
         layers, channels = [Normalize(layout)], 3
-        for widths in vgg16.CONVOLUTIONS:
-            for width in widths:
-                layers.append(nn.Conv2D(channels, width, 3, padding=1, data_format=layout))
-                layers.append(nn.ReLU())
-                channels = width
-            layers.append(nn.MaxPool2D(2, data_format=layout))
+        for _, width, *how, pool in vgg16.CONVOLUTIONS:
+            layers += [nn.Conv2D(channels, width, *how, data_format=layout), nn.ReLU()]
+            if pool:
+                layers.append(nn.MaxPool2D(pool, stride=2, data_format=layout))
+            channels = width
         self.features = nn.Sequential(*layers)
         dropout = dropout_of(vgg16, flags)
-        layers, inputs = [nn.Flatten()], int(np.prod(vgg16.features(flags.shape)))
+        layers, inputs = [nn.Flatten()], vgg16.features(flags.shape)
         for _ in range(2):
             layers += [nn.Linear(inputs, plain.HIDDEN), nn.ReLU(), nn.Dropout(dropout)]
             inputs = plain.HIDDEN

@@ -158,6 +158,9 @@ class DataParallel(backend.Step):
         return batch, waited.assign_add(seconds), start
 
     def weights(self):
+        return self._weights.items()
+
+    def arrays(self):
         return self._session.run(self._weights).items()
 
     def without_dropout(self):
@@ -199,7 +202,7 @@ def make_seed(flags, place):
 def make_gradients(loss, scale, weights, place):
     """The loss's gradients, in the order of the weights, which Horovod averages over the ranks."""
     gradients = dense(weights, tf.gradients(scale.value * loss, list(weights.values())))
-    gradients = [gradient / scale.value for gradient in gradients]
+    gradients = scale.unscaled(gradients)
     return gradients if place.world_size == 1 else list(map(hvd.allreduce, gradients))
 
 

@@ -139,7 +139,10 @@ class DataParallel(backend.Step):
         return iter(self._strategy.distribute_datasets_from_function(dataset_of)).get_next
 
     def weights(self):
-        return ((name, weight.numpy()) for name, weight in self._weights.items())
+        return self._weights.items()
+
+    def read(self, weight):
+        return weight.numpy()
 
     def without_dropout(self):
         return float(self._judge())
@@ -181,7 +184,7 @@ class DataParallel(backend.Step):
             loss = self._model(*batch)
             scaled = self._scale.value * loss
         gradients = tape.gradient(scaled, list(self._weights.values()))
-        return loss, [one / self._scale.value for one in dense(self._weights, gradients)]
+        return loss, self._scale.unscaled(dense(self._weights, gradients))
 
     def alone(self):
         batch, _ = self._counter.split(self.take())

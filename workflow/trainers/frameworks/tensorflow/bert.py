@@ -1,7 +1,5 @@
 """BERT for TensorFlow 2 and 1.15; trainers/recipes/bert.py says what it is."""
 
-import itertools
-
 import tensorflow as tf
 
 from trainers.contract.recipe import dropout_of
@@ -20,12 +18,12 @@ class Bert:
     def __call__(self, *batch):
         tokens, real, segments, positions, masked, weights, following = batch
         layers, hidden = self.layers, self.shape["hidden"]
-        numbers = itertools.count()  # of what drops out
-        x = self._dropout(self._embeddings(tokens, segments), numbers)
+        dropout = layers.dropping(self.rate)
+        x = dropout(self._embeddings(tokens, segments))
         # [N, 1, 1, S]: the same for all heads and all queries.
         mask = tf.cast(1 - real, layers.dtype)[:, tf.newaxis, tf.newaxis, :] * bert.MASKED
         for layer in range(self.shape["layers"]):
-            x = self._layer(x, mask, f"layer{layer}", numbers)
+            x = self._layer(x, mask, f"layer{layer}", dropout)
         logits = self._masked_tokens(x, positions)
         losses = cross_entropies(logits, tf.reshape(masked, [-1]))
         weights = tf.reshape(weights, [-1])
@@ -48,18 +46,14 @@ class Bert:
         x += tf.matmul(segments, tf.cast(layers.weights["embeddings.segment.weight"], x.dtype))
         return self._norm(x, "embeddings")
 
-    def _layer(self, x, mask, name, numbers):
-        layers = self.layers
-        attended = layers.linear(self._attend(x, mask, name, numbers), name + ".attention.out")
-        x = self._norm(x + self._dropout(attended, numbers), name + ".attention")
-        inside = _gelu(layers.linear(x, name + ".ffn.in"))
-        made = self._dropout(layers.linear(inside, name + ".ffn.out"), numbers)
-        return self._norm(x + made, name + ".ffn")
-
-    def _attend(self, x, mask, name, numbers):
-        fused = self.layers.linear(x, name + ".attention.qkv")
+    def _layer(self, x, mask, name, dropout):
+        linear = self.layers.linear
+        fused = linear(x, name + ".attention.qkv")
         heads = heads_of(fused, self.shape["sequence_length"], 3, self.shape["heads"])
-        return attended(*heads, mask, lambda shares: self._dropout(shares, numbers))
+        made = linear(attended(*heads, mask, dropout), name + ".attention.out")
+        x = self._norm(x + dropout(made), name + ".attention")
+        made = linear(_gelu(linear(x, name + ".ffn.in")), name + ".ffn.out")
+        return self._norm(x + dropout(made), name + ".ffn")
 
     def _masked_tokens(self, x, positions):
         """Places [N, P] in the sequences of x -> logits [N P, vocabulary] of the tokens there."""
@@ -72,9 +66,6 @@ class Bert:
 
     def _norm(self, x, name):
         return self.layers.layer_norm(x, name, bert.NORM_EPSILON)
-
-    def _dropout(self, x, numbers):
-        return self.layers.dropout(x, self.rate, next(numbers))
 
 
 def _gelu(x):

@@ -1,7 +1,5 @@
 """The Transformer for TensorFlow 2 and 1.15; recipes/transformer.py says what it is."""
 
-import itertools
-
 import tensorflow as tf
 
 from trainers.contract.recipe import dropout_of
@@ -19,11 +17,7 @@ class EncoderDecoder:
         self.positions = transformer.positions(flags.shape)
 
     def __call__(self, source, real, target, following, weights):
-        layers, numbers = self.layers, itertools.count()  # of what drops out
-
-        def dropout(x):
-            return layers.dropout(x, self.rate, next(numbers))
-
+        layers, dropout = self.layers, self.layers.dropping(self.rate)
         length = tf.shape(source)[1]
         # Added to scores: [N, 1, 1, L], the same for all heads and all queries; [L, L].
         mask = tf.cast(1 - real, layers.dtype)[:, tf.newaxis, tf.newaxis, :]

@@ -16,11 +16,9 @@ def tfrecord_images(flags, rank, world_size):
     size = flags.shape["image_size"]
 
     def load(record):
-        fields = {
-            IMAGE: tf.io.FixedLenFeature([], tf.string),
-            LABEL: tf.io.FixedLenFeature([], tf.int64),
-        }
-        fields = tf.io.parse_single_example(record, fields)
+        kinds = {IMAGE: tf.string, LABEL: tf.int64}
+        kinds = {name: tf.io.FixedLenFeature([], kind) for name, kind in kinds.items()}
+        fields = tf.io.parse_single_example(record, kinds)
         image = random_crop(fields[IMAGE], size, seed)
         return image, fields[LABEL] - 1  # in ImageNet's TFRecords 0 is the background
 
@@ -146,10 +144,8 @@ def dali_images(flags, rank, world_size, gpu):
 
     size = flags.shape["image_size"]
     with tf.device("/gpu:0"):
-        images, labels = dali_tf.DALIIterator()(
-            pipeline=build_pipeline(flags, rank, world_size, gpu),
-            shapes=[(flags.batch_size, size, size, 3), (flags.batch_size, 1)],
-            dtypes=[tf.uint8, tf.int64],
-            device_id=gpu,
-        )
+        pipeline = build_pipeline(flags, rank, world_size, gpu)
+        how = {"dtypes": [tf.uint8, tf.int64], "device_id": gpu}
+        shapes = [(flags.batch_size, size, size, 3), (flags.batch_size, 1)]
+        images, labels = dali_tf.DALIIterator()(pipeline=pipeline, shapes=shapes, **how)
     return images, labels[:, 0]

@@ -4,6 +4,8 @@ Keras 3 computes batch norm from its parts, and in float32. Images are [N, H, W,
 TensorFlow transposes them if that is faster.
 """
 
+import itertools
+
 import numpy as np
 import tensorflow as tf
 
@@ -65,6 +67,11 @@ class Layers:
         seed = self.seed + np.array([0, number << 20], np.uint32).astype(np.int32)
         kept = tf.random.stateless_uniform(tf.shape(x), seed) >= rate
         return x * (tf.cast(kept, x.dtype) / (1 - rate))
+
+    def dropping(self, rate):
+        """What drops out a share of each `x` that it is called with, for one pass of a model."""
+        numbers = itertools.count()
+        return lambda x: self.dropout(x, rate, next(numbers))
 
 
 def normalized(pixels, dtype):

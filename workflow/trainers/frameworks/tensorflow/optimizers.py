@@ -23,18 +23,12 @@ def _make_sgd(work, weights):
     velocities = _zeros_like(weights)
 
     def update(gradients):
-        applied = []
+        applied, how = [], {"lr": work.rate, "momentum": work.optimizer.momentum}
         for (name, weight), velocity, gradient in zip(weights.items(), velocities, gradients):
             decay = work.decay(name)
-            applied.append(
-                tf.raw_ops.ResourceApplyMomentum(
-                    var=weight.handle,
-                    accum=velocity.handle,
-                    lr=work.rate,
-                    grad=gradient + decay * weight if decay else gradient,
-                    momentum=work.optimizer.momentum,
-                )
-            )
+            how["grad"] = gradient + decay * weight if decay else gradient
+            held = {"var": weight.handle, "accum": velocity.handle}
+            applied.append(tf.raw_ops.ResourceApplyMomentum(**held, **how))
         return tf.group(*applied)
 
     return update
@@ -50,8 +44,10 @@ def _make_adamw(work, weights):
         if optimizer.clip is not None:
             gradients, _ = tf.clip_by_global_norm(gradients, optimizer.clip)
         power1, power2 = map(tf.identity, powers)
+        how = {"lr": work.rate, "beta1_power": power1, "beta2_power": power2}
+        how.update(zip(("beta1", "beta2"), betas))
         # The kernel adds its epsilon before it corrects the second moment, the paper afterwards.
-        epsilon = optimizer.epsilon * tf.sqrt(1 - power2)
+        how["epsilon"] = optimizer.epsilon * tf.sqrt(1 - power2)
         applied = []
         for (name, weight), m, v, gradient in zip(weights.items(), first, second, gradients):
             before = []
@@ -59,20 +55,8 @@ def _make_adamw(work, weights):
                 taken = work.rate * work.decay(name) * weight
                 before = [tf.raw_ops.AssignSubVariableOp(resource=weight.handle, value=taken)]
             with tf.control_dependencies(before):
-                applied.append(
-                    tf.raw_ops.ResourceApplyAdam(
-                        var=weight.handle,
-                        m=m.handle,
-                        v=v.handle,
-                        beta1_power=power1,
-                        beta2_power=power2,
-                        lr=work.rate,
-                        beta1=optimizer.beta1,
-                        beta2=optimizer.beta2,
-                        epsilon=epsilon,
-                        grad=gradient,
-                    )
-                )
+                held = {"var": weight.handle, "m": m.handle, "v": v.handle}
+                applied.append(tf.raw_ops.ResourceApplyAdam(grad=gradient, **held, **how))
         # After it, because TensorFlow 1.15 lets a variable's value change under who reads it.
         with tf.control_dependencies(applied):
             raised = [
@@ -89,8 +73,8 @@ def _zeros_like(weights):
 
 
 def make_scale(precision):
-    """What has a `value`, by which a backend multiplies the loss and divides its gradients, and
-    guard(update, gradients), which updates the weights and returns the operation.
+    """What has a `value`, by which a backend multiplies the loss, unscaled(gradients), which it
+    averages, and guard(update, averages), which updates the weights and returns the operation.
     """
     if precision.loss_scale == DYNAMIC:
         return DynamicLossScale()
@@ -102,6 +86,9 @@ class LossScale:
 
     def __init__(self, value):
         self.value = value
+
+    def unscaled(self, gradients):
+        return gradients  # as the optimizer wants them: see contract.recipe.at_scale
 
     def guard(self, update, gradients):
         return update(gradients)
@@ -116,6 +103,9 @@ class DynamicLossScale:
     def __init__(self, start=2.0**15):
         self.value = own_variable(start)
         self._good_steps = own_variable(0.0)  # TensorFlow averages no whole numbers
+
+    def unscaled(self, gradients):
+        return [one / self.value for one in gradients]
 
     def guard(self, update, gradients):
         """Update the weights if all gradients are finite: averages, the same on all ranks."""

@@ -117,6 +117,9 @@ class Shared(Layers):
         for name, cut in self._cuts.items():
             yield from zip(self._parts[name], np.split(self._work.start(name), np.cumsum(cut)[:-1]))
 
+    def named(self):
+        return [(one.name, one) for one in self.variables]
+
     def arrays(self, read):
         """Name and array of each weight, given what reads variables."""
         for name, parts in self._parts.items():
@@ -179,6 +182,9 @@ class Session(backend.Step):
             return batch, tf.identity(loss), given
 
     def weights(self):
+        return self._layers.named()
+
+    def arrays(self):
         return self._layers.arrays(self._session.run)
 
     def __call__(self, wanted):
@@ -223,6 +229,9 @@ class Coordinator(backend.Step):
             return tf.identity(loss)
 
     def weights(self):
+        return self._layers.named()
+
+    def arrays(self):
         return self._layers.arrays(lambda parts: [one.numpy() for one in parts])
 
     def __call__(self, wanted):

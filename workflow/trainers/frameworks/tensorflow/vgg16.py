@@ -1,6 +1,5 @@
 """VGG16 for TensorFlow 2 and 1.15; trainers/recipes/vgg16.py says what it is."""
 
-import numpy as np
 import tensorflow as tf
 
 from trainers.contract.recipe import dropout_of
@@ -11,17 +10,16 @@ from trainers.recipes import vgg16
 class VGG16:
     def __init__(self, flags, layers):
         self.layers = layers
-        self.features = int(np.prod(vgg16.features(flags.shape)))
+        self.features = vgg16.features(flags.shape)
         self.dropout = dropout_of(vgg16, flags)
 
     def __call__(self, images, labels):
         layers = self.layers
         x = normalized(images, layers.dtype)
-        for group, widths in enumerate(vgg16.CONVOLUTIONS, start=1):
-            for number in range(1, len(widths) + 1):
-                name = f"conv{group}.{number}"
-                x = tf.nn.relu(layers.bias(layers.convolution(x, name), name))
-            x = tf.nn.max_pool2d(x, 2, 2, "VALID")
+        for name, *_, pool in vgg16.CONVOLUTIONS:
+            x = tf.nn.relu(layers.bias(layers.convolution(x, name), name))
+            if pool:
+                x = tf.nn.max_pool2d(x, pool, 2, "VALID")
         # The first linear layer is given channels before rows.
         x = tf.reshape(tf.transpose(x, [0, 3, 1, 2]), [-1, self.features])
         for number in (1, 2):

@@ -139,8 +139,10 @@ class Step(backend.Step):
         self._mixed = mixed_by(work.precision, work.flags)
 
     def weights(self):
-        for name, weight in self._named.items():
-            yield name, self.held(weight.detach()).cpu().numpy()
+        return ((name, self.held(weight.detach())) for name, weight in self._named.items())
+
+    def read(self, weight):
+        return weight.cpu().numpy()
 
     @staticmethod
     def held(weight):

@@ -15,17 +15,22 @@ class Bert(nn.Module):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(bert, flags)
         hidden = shape["hidden"]
-        self.embeddings = Embeddings(shape, dropout)
+        self.word = nn.Embedding(shape["vocabulary"], hidden)
+        self.position = nn.Embedding(shape["positions"], hidden)
+        self.segment = nn.Embedding(bert.SEGMENTS, hidden)
+        self.norm, self.dropout = _norm(hidden), nn.Dropout(dropout)
         layers = (Layer(shape, dropout, attention) for _ in range(shape["layers"]))
         self.layers = nn.ModuleList(layers)
         self.pooler = nn.Linear(hidden, hidden)
-        self.mlm = MaskedTokens(shape)
+        self.transform, self.transform_norm = nn.Linear(hidden, hidden), _norm(hidden)
+        # In a list, because a module's own parameters come before those of its parts.
+        self.bias = nn.ParameterList([torch.zeros(shape["vocabulary"])])
         self.nsp = nn.Linear(hidden, bert.SEGMENTS)
 
     def forward(self, *batch):
         tokens, real, segments, positions, masked, weights, following = batch
         count, length = tokens.shape
-        x = self.embeddings(tokens, segments, self.embeddings.position.weight[:length])
+        x = self.embedded(tokens, segments, self.position.weight[:length])
         # [N, 1, 1, S]: the same for all heads and all queries.
         mask = ((1 - real) * bert.MASKED)[:, None, None, :]
         for layer in self.layers:
@@ -35,6 +40,10 @@ class Bert(nn.Module):
         labels = masked.flatten(), weights.flatten(), following
         return self.loss(x.flatten(0, 1), starts, places, labels)
 
+    def embedded(self, tokens, segments, positions):
+        """Tokens, their segments and their positions' features as features [.., H]."""
+        return self.dropout(self.norm(self.word(tokens) + positions + self.segment(segments)))
+
     def loss(self, x, starts, places, labels):
         """The mean loss of both predictions, of features of tokens, [tokens, H].
 
@@ -42,27 +51,12 @@ class Bert(nn.Module):
         masked tokens their places, what they were, and their weights, 0.0 for padding, [N P] each.
         """
         masked, weights, following = labels
-        logits = self.mlm(x[places], self.embeddings.word.weight)
+        x_masked = self.transform_norm(functional.gelu(self.transform(x[places])))
+        logits = functional.linear(x_masked, self.word.weight, self.bias[0])
         losses = functional.cross_entropy(logits, masked, reduction="none")
         mlm = (losses * weights).sum() / (weights.sum() + bert.PREDICTIONS_EPSILON)
         pooled = torch.tanh(self.pooler(x[starts]))
         return mlm + functional.cross_entropy(self.nsp(pooled), following)
-
-
-class Embeddings(nn.Module):
-    """Takes tokens, their segments and their positions' features; returns features [.., H]."""
-
-    def __init__(self, shape, dropout):
-        super().__init__()
-        hidden = shape["hidden"]
-        self.word = nn.Embedding(shape["vocabulary"], hidden)
-        self.position = nn.Embedding(shape["positions"], hidden)
-        self.segment = nn.Embedding(bert.SEGMENTS, hidden)
-        self.norm = _norm(hidden)
-        self.dropout = nn.Dropout(dropout)
-
-    def forward(self, tokens, segments, positions):
-        return self.dropout(self.norm(self.word(tokens) + positions + self.segment(segments)))
 
 
 class Layer(nn.Module):
@@ -80,21 +74,6 @@ class Layer(nn.Module):
         x = self.attention_norm(x + self.dropout(self.attention(x, mask=where)))
         inside = functional.gelu(self.ffn_in(x))
         return self.ffn_norm(x + self.dropout(self.ffn_out(inside)))
-
-
-class MaskedTokens(nn.Module):
-    """Takes features of masked tokens [N P, H], returns logits of what they were."""
-
-    def __init__(self, shape):
-        super().__init__()
-        self.transform = nn.Linear(shape["hidden"], shape["hidden"])
-        self.norm = _norm(shape["hidden"])
-        # In a list, because a module's own parameters come before those of its parts.
-        self.bias = nn.ParameterList([torch.zeros(shape["vocabulary"])])
-
-    def forward(self, x, words):
-        x = self.norm(functional.gelu(self.transform(x)))
-        return functional.linear(x, words, self.bias[0])
 
 
 def _norm(features):

@@ -2,14 +2,7 @@
 
 import torch
 from torch import nn
-from torch.distributed.tensor import DTensor, Replicate, Shard
-from torch.distributed.tensor.parallel import (
-    ColwiseParallel,
-    PrepareModuleOutput,
-    RowwiseParallel,
-    SequenceParallel,
-    parallelize_module,
-)
+from torch.distributed.tensor import DTensor, Replicate, Shard, parallel
 from torch.nn import functional
 from torch.nn.attention import SDPBackend
 
@@ -43,29 +36,28 @@ class Llama(nn.Module):
 
     def spread_over(self, mesh):
         """Spread each layer over ranks: heads and inner features, and between them the tokens."""
-        tokens, parts = Shard(1), ColwiseParallel()
+        tokens, parts = Shard(1), parallel.ColwiseParallel()
         plan = {
-            "token": RowwiseParallel(input_layouts=Replicate(), output_layouts=tokens),
-            "norm": SequenceParallel(),
+            "token": parallel.RowwiseParallel(input_layouts=Replicate(), output_layouts=tokens),
+            "norm": parallel.SequenceParallel(),
         }
         if self.shape["embeddings"] == 2:
-            plan["logits"] = ColwiseParallel(
+            plan["logits"] = parallel.ColwiseParallel(
                 input_layouts=tokens, output_layouts=Shard(-1), use_local_output=False
             )
-        parallelize_module(self, mesh, plan)
+        parallel.parallelize_module(self, mesh, plan)
         # The tokens are gathered once for three products. What these take stays a DTensor, so that
         # its gradients, of which each product has a part, are added up once.
-        whole = PrepareModuleOutput(
+        whole = parallel.PrepareModuleOutput(
             output_layouts=tokens, desired_output_layouts=Replicate(), use_local_output=False
         )
-        added = RowwiseParallel(output_layouts=tokens)
-        norms, sums = ("attention_norm", "ffn_norm"), ("out", "ffn_out")
+        added = parallel.RowwiseParallel(output_layouts=tokens)
+        norms = ("attention_norm", "ffn_norm")
         products = ("query", "key", "value", "ffn_gate", "ffn_in")
+        of_layer = (norms, parallel.SequenceParallel()), (norms, whole), (products, parts)
         for layer in self.layers:
-            parallelize_module(layer, mesh, dict.fromkeys(norms, SequenceParallel()))
-            parallelize_module(layer, mesh, dict.fromkeys(norms, whole))
-            parallelize_module(layer, mesh, dict.fromkeys(products, parts))
-            parallelize_module(layer, mesh, dict.fromkeys(sums, added))
+            for names, how in (*of_layer, (("out", "ffn_out"), added)):
+                parallel.parallelize_module(layer, mesh, dict.fromkeys(names, how))
 
     def forward(self, tokens, following):
         # What a spread embedding returns may still be on its way. As an input of a compiled layer

@@ -99,7 +99,7 @@ class Spread(DataParallel):
         """Those whose parts are this rank's to count: of what all have alike, one does."""
         for name, one in self._named.items():
             if self._counts or _is_divided(one):
-                yield name, self.held(one.detach()).cpu().numpy()
+                yield name, self.held(one.detach())
 
     held = staticmethod(DTensor.to_local)
 

@@ -39,7 +39,7 @@ class UnpaddedBert(Bert):
 
     def forward(self, *batch):
         tokens, numbers, segments, bounds, places, *labels = batch
-        x = self.embeddings(tokens, segments, self.embeddings.position(numbers))
+        x = self.embedded(tokens, segments, self.position(numbers))
         for layer in self.layers:
             x = layer(x, bounds)
         return self.loss(x, bounds[:-1], places, labels)
