@@ -14,6 +14,8 @@ import yaml
 
 from tests.helpers.small_benchmark import HERE, ROOT, TOY, Benchmark, new_benchmark
 
+ODD_NAME = 'it\'s {suite} [a]*? größer ☃ "$HOME" `id` \\n;&c#d%e=~'
+"""Each part is what some shell, or Snakemake, or make would take for its own."""
 MEASURED = "results/suites/small/measurements.csv"
 SUITE = TOY["suites"][0] | {"input": "synthetic", "topologies": ["1n1g"]}
 OTHER = "other"
@@ -110,8 +112,10 @@ def test_a_copy_and_a_moved_folder_build_their_own_environments_and_train_no_run
 
 
 @pytest.mark.long
-def test_environments_that_several_folders_share_stay_as_they_are(place, tmp_path):
+def test_environments_that_folders_of_any_name_share_stay_as_they_are(tmp_path):
+    place = new_place(tmp_path / ODD_NAME / "place")
     place.measure()
+    assert [json.loads(record)["status"] for record in place.records().values()] == ["ok"]
     other = new_place(tmp_path / "other")
     (other.folder / ".envs").symlink_to(place.folder / ".envs")
     other = other.moved(tmp_path / "elsewhere/other")
@@ -226,23 +230,12 @@ def test_a_changed_recipe_reruns_the_runs_of_its_systems_alone_and_the_same_one_
     assert same == {f"results/runs/small/{OTHER}/1n1g/1/run.json"}
 
 
-ODD_NAME = 'it\'s {suite} [a]*? größer ☃ "$HOME" `id` \\n;&c#d%e=~'
-"""Each part is what some shell, or Snakemake, or make would take for its own."""
-
-
 def python_in(folder: Path) -> str:
     """A Python in a folder, with the packages of the one that tests."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     (packages,) = folder.glob("lib/python*/site-packages")
     (packages / "of_tests.pth").write_text(f"{Path(pytest.__file__).parents[1]}\n")
     return str(folder / "bin/python")
-
-
-@pytest.mark.long
-def test_runs_are_trained_and_measured_in_a_folder_of_any_name(tmp_path):
-    place = new_place(tmp_path / ODD_NAME / "place")
-    place.measure()
-    assert [json.loads(record)["status"] for record in place.records().values()] == ["ok"]
 
 
 def test_a_python_by_whose_path_no_script_can_be_started_is_refused(tmp_path):
