@@ -17,9 +17,7 @@ SYSTEM = "numpy-servers"
 SHAPE = {"image_size": 16}
 
 
-def follow_pages(
-    folder: Path, page: str = "".join(PAGES), *, shares: str | None = None
-) -> None:
+def follow_pages(folder: Path, page: str = "".join(PAGES), *, shares: str | None = None) -> None:
     """Apply the pages to a benchmark.
 
     Args:

@@ -13,8 +13,10 @@ from importlib import import_module
 from pathlib import Path
 
 import numpy as np
+from kept_ranks import HIDDEN
 from trainers.contract import driver
 from trainers.contract.stages import readers_of
+from trainers.recipes import plain
 
 
 def parsed(argv):
@@ -41,6 +43,7 @@ def steps_of(cases):
 
 
 def keep(cases, folder):
+    plain.HIDDEN = HIDDEN
     for name, made, step in steps_of(cases):
         losses = [step.fetch(step(True)) for _ in range(3 * made.flags.proof)]
         losses = losses or [step.without_dropout()]

@@ -63,6 +63,7 @@ def test_an_edited_table_gets_into_no_report_and_no_archive(finished_benchmark: 
     assert finished_benchmark.planned() == {}
 
 
+@pytest.mark.long
 def test_an_edited_figure_gets_into_no_report_and_no_archive(finished_benchmark: Benchmark):
     name = "figures/small-speedup.svg"
     figure = finished_benchmark.folder / name
@@ -126,7 +127,7 @@ def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
     forget(finished_benchmark)
     small, synthetic = TOY["suites"]
     finished_benchmark.configure(suites=[small | {"shape": {"loading": 2}}, synthetic], seed=7)
-    finished_benchmark.made(TABLE)
+    finished_benchmark.made(".snakemake/reperf", TABLE)
     cells = (finished_benchmark.folder / TABLE).read_text()
     assert cells.count("loading is 1 by the run record, 2 by the configuration") == 2
     rerun = f"snakemake {TABLE} --forcerun $(reperf runs --failed)"
@@ -184,13 +185,13 @@ def test_edited_code_and_descriptions_are_seen_and_touched_code_is_not(finished_
 
 @pytest.mark.long
 def test_a_run_is_trained_anew_only_where_its_try_cannot_be_taken_up(finished_benchmark: Benchmark):
-    """Not for a log that is lost, nor for a data set that is not whole, nor for one that is new."""
+    """A log that was lost is taken from its try, a lost data set is made with the same bytes."""
     folder = finished_benchmark.folder
     log, tries = folder / RUN / "train.log", folder / RUN / "tries"
     manifest = folder / "data/embedded/tfrecord/manifest.json"
     content = {file: file.read_bytes() for file in (log, manifest)}
     log.unlink()
-    finished_benchmark.made(TABLE)
+    finished_benchmark.made(f"{RUN}/train.log")
     manifest.write_bytes(b"")
     said = finished_benchmark.refused("--retries", "0", TABLE)
     assert f"{manifest.relative_to(folder)}: not the data set" in said
@@ -223,6 +224,7 @@ def refused(benchmark: Benchmark, *arguments: str) -> str:
     return said[0].removeprefix("reperf: ")
 
 
+@pytest.mark.long
 def test_a_finished_report_does_not_hide_that_another_one_cannot_be_made(finished_benchmark):
     small, synthetic = TOY["suites"]
     missing = "config.yaml: suite small: from: q is not there; allowed: a log, or a folder"
@@ -257,6 +259,7 @@ def everything_in(folder: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
+@pytest.mark.long
 def test_a_dry_run_writes_nothing(finished_benchmark: Benchmark, tmp_path: Path):
     first = new_benchmark(tmp_path / "first", tmp_path / "envs")
     (first.folder / ".envs").unlink()
@@ -269,6 +272,7 @@ def test_a_dry_run_writes_nothing(finished_benchmark: Benchmark, tmp_path: Path)
     assert everything_in(finished_benchmark.folder) == before
 
 
+@pytest.mark.long
 def test_results_that_are_moved_or_copied_are_not_trained_again(finished_benchmark, tmp_path):
     moved = Benchmark(finished_benchmark.folder.rename(tmp_path / "moved"))
     assert moved.planned() == {}

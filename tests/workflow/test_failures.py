@@ -97,6 +97,7 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark: Benchmark):
     assert not benchmark.trainers()
 
 
+@pytest.mark.long
 def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Benchmark):
     benchmark = finished_benchmark
     done = read_record(benchmark.folder / "results/runs/small/stand-in/1n1g/1")
@@ -152,6 +153,7 @@ def test_a_folder_has_one_workflow_and_a_run_that_ends_with_it_is_no_failed_run(
     assert not (run / "run.json").exists()  # the next call trains again
 
 
+@pytest.mark.long
 def test_a_full_disk_is_one_line_and_loses_nothing(benchmark: Benchmark, new_disk):
     benchmark.configure(suites=ONE_RUN)
     runs = benchmark.folder / "results/runs"

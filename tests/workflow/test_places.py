@@ -124,6 +124,7 @@ def test_environments_that_folders_of_any_name_share_stay_as_they_are(tmp_path):
     assert place.built_in() == built_in
 
 
+@pytest.mark.long
 def test_rules_do_not_call_the_library_of_the_folder_that_was_copied(place, tmp_path):
     copy = Place(tmp_path / "copy")
     shutil.copytree(place.folder, copy.folder)
@@ -238,6 +239,7 @@ def python_in(folder: Path) -> str:
     return str(folder / "bin/python")
 
 
+@pytest.mark.long
 def test_a_python_by_whose_path_no_script_can_be_started_is_refused(tmp_path):
     place = new_place(tmp_path / "place")
     place.python = python_in(tmp_path / ODD_NAME / ".venv")

@@ -113,6 +113,7 @@ def test_a_dry_run_is_snakemakes_own_with_its_reasons(benchmark: Benchmark):
     assert not (benchmark.folder / "results").exists()
 
 
+@pytest.mark.long
 def test_a_plan_whose_reader_goes_away_ends_without_a_word(benchmark: Benchmark):
     said = benchmark.said("bash", "-c", "set -o pipefail; snakemake -n | head -1")
     assert "Traceback" not in said
@@ -144,6 +145,7 @@ def test_on_a_terminal_the_runs_are_lines_above_a_display_that_goes_away(begun_b
         terminal.close()
 
 
+@pytest.mark.long
 def test_ctrl_c_leaves_the_terminal_as_it_was_and_nobody_trains(benchmark: Benchmark):
     benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
     terminal = Terminal(benchmark)

@@ -70,6 +70,7 @@ def test_every_measurement_traces_back_to_its_log_and_record(finished: Path):
         assert record["run"]["batch_size"] * record["run"]["repeat"] == 2 * run.repeat
 
 
+@pytest.mark.long
 def test_the_report_for_one_node_says_that_it_needs_gpus(finished_benchmark: Benchmark):
     report = ROOT / "reports/one-node.yaml"
     answer = finished_benchmark.call(
@@ -102,6 +103,7 @@ def test_the_whole_matrix_is_planned_without_an_error(benchmark: Benchmark):
     benchmark.made(*call)
 
 
+@pytest.mark.long
 def test_snakemakes_own_report_has_captions(finished_benchmark: Benchmark):
     finished_benchmark.made("--report", "snakemake-report.html")
     page = (finished_benchmark.folder / "snakemake-report.html").read_text()
