@@ -27,8 +27,9 @@ report: $(VENV)/reperf-installed
 # Two tests more than there are cores, because a test's programs often wait for each other.
 test-all: LANE :=
 test-all: export TRUE_CHANCE := 1
-# Tests import little of what is installed for them: each Python keeps what it has compiled.
+# Tests import a part of what is installed for them: each Python keeps what it has compiled.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
+$(VENV)/tests-installed: export UV_COMPILE_BYTECODE := 0
 test test-all: $(VENV)/tests-installed
 	$(VENV)/bin/python -m pytest -m "$(LANE)" --dist loadgroup --numprocesses $$(($$(nproc) + 2)) --maxprocesses 8
 
@@ -46,7 +47,7 @@ $(VENV)/reperf-installed: requirements.txt pyproject.toml $(STALE)
 	@pwd -P > $@
 
 $(VENV)/tests-installed: $(VENV)/reperf-installed requirements-test.txt
-	UV_COMPILE_BYTECODE=0 VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements-test.txt
+	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements-test.txt
 	@touch $@
 
 again:

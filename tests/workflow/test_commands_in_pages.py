@@ -67,6 +67,7 @@ SMALL = {
     "resnet50-fp32": "small",
     "/pytorch/": "/stand-in/",
     "2:10": "2:4",
+    "path/to/config.json": f"path/to/config.json -- {TABLES}",
     '["purelib"]': '["scripts"]',  # compiling all packages of the tests takes a minute
     "snakemake --forcerun": f"snakemake {TABLES} --forcerun",  # figures and archives, others make
 }
@@ -116,8 +117,8 @@ def test_every_other_command_runs(finished_benchmark: Benchmark, in_readme: bool
             for target in targets:
                 (folder / target).unlink()
         inside = "cd another-folder && " if call.startswith("sha256sum") else ""
-        if re.fullmatch(r"snakemake [^$|*]+", call):  # needs no shell
-            answer = finished_benchmark.snakemake(*shlex.split(call)[1:])
+        if re.fullmatch(r"(snakemake|reperf) [^$|*>]+", call):  # needs no shell
+            answer = finished_benchmark.forked(*shlex.split(call))
         else:
             answer = finished_benchmark.call("bash", "-c", f"set -o pipefail; {inside}{call}")
         made = all((folder / one).exists() for one in targets if "*" not in one)
