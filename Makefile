@@ -24,13 +24,14 @@ STALE := $(shell [ ! -e $(VENV)/reperf-installed ] || { [ -x $(VENV)/bin/python 
 report: $(VENV)/reperf-installed
 	$(VENV)/bin/python -m snakemake
 
-# Three tests at once, even on two cores, because a test's programs often wait for each other.
+# Two tests more than there are cores, because a test's programs often wait for each other.
 test-all: LANE :=
 test-all: export TRUE_CHANCE := 1
-# Tests import little of what is installed for them: each Python keeps what it has compiled.
+# Tests import a part of what is installed for them: each Python keeps what it has compiled.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
+$(VENV)/tests-installed: export UV_COMPILE_BYTECODE := 0
 test test-all: $(VENV)/tests-installed
-	$(VENV)/bin/python -m pytest -m "$(LANE)" --numprocesses 3 --dist loadgroup
+	$(VENV)/bin/python -m pytest -m "$(LANE)" --dist loadgroup --numprocesses $$(($$(nproc) + 2)) --maxprocesses 8
 
 site: $(VENV)/tests-installed
 	$(VENV)/bin/python docs/build_site.py
@@ -42,11 +43,11 @@ $(VENV)/reperf-installed: requirements.txt pyproject.toml $(STALE)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check $$(grep '^uv==' requirements.txt)
 	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements.txt
 	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet --no-deps -e .
-	$(VENV)/bin/python -m compileall -q workflow
+	$(VENV)/bin/python -m compileall -q -j 0 workflow
 	@pwd -P > $@
 
 $(VENV)/tests-installed: $(VENV)/reperf-installed requirements-test.txt
-	UV_COMPILE_BYTECODE=0 VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements-test.txt
+	VIRTUAL_ENV=$(VENV) $(VENV)/bin/uv pip install --quiet -r requirements-test.txt
 	@touch $@
 
 again:

@@ -33,11 +33,12 @@ def pytest_configure() -> None:
 
 @cache
 def _hypothesis_profile() -> None:
-    """No test asserts a time; and but for `make test-all`, all examples are the same each time."""
+    """No test asserts a time; and but for `make test-all`, the examples are few and the same."""
     from hypothesis import settings  # noqa: PLC0415 - few files need what takes so long to import
 
-    derandomize = "TRUE_CHANCE" not in os.environ
-    settings.register_profile("lane", deadline=None, derandomize=derandomize, database=None)
+    chance = "TRUE_CHANCE" in os.environ
+    examples = {"derandomize": not chance, "max_examples": 400 if chance else 40}
+    settings.register_profile("lane", deadline=None, database=None, **examples)
     settings.load_profile("lane")
 
 

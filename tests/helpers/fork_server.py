@@ -1,4 +1,4 @@
-"""Calls of Snakemake in forks of one process that has imported it.
+"""Calls of Snakemake and of reperf in forks of one process that has imported what they need.
 
 A call that imports Snakemake anew takes a second of CPU longer than one that has nothing to do. The
 library of reperf is not imported here: each benchmark has its own copy.
@@ -22,16 +22,16 @@ _servers: dict[tuple, subprocess.Popen] = {}
 
 
 def run(
-    arguments: list[str],
+    words: list[str],
     folder: Path,
     environment: dict[str, str],
     timeout: float,
     enter: Sequence[str] = (),
 ) -> subprocess.CompletedProcess:
-    """Call Snakemake as `python -m snakemake` does.
+    """Call Snakemake or reperf.
 
     Args:
-        arguments: Snakemake's.
+        words: the command line.
         folder: where it works.
         environment: its environment variables.
         timeout: seconds.
@@ -46,12 +46,14 @@ def run(
     place = os.getpid(), *enter
     server = _servers.get(place)
     if server is None or server.poll() is not None:
-        words = [*enter, sys.executable, __file__]
         server = _servers[place] = subprocess.Popen(
-            words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*enter, sys.executable, __file__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
     with tempfile.NamedTemporaryFile("r", errors="replace") as said:
-        asked = [arguments, str(folder), environment, timeout, said.name]
+        asked = [words, str(folder), environment, timeout, said.name]
         try:
             server.stdin.write(json.dumps(asked) + "\n")
             server.stdin.flush()
@@ -60,7 +62,6 @@ def run(
             _servers.pop(place).terminate()
             raise
         text = said.read()
-    words = ["snakemake", *arguments]
     if status is None:
         raise subprocess.TimeoutExpired(words, timeout, text)
     return subprocess.CompletedProcess(words, status, text)
@@ -85,11 +86,11 @@ def _serve() -> None:
         importlib.import_module(name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # it ends when its input does
     for line in sys.stdin:
-        arguments, folder, environment, timeout, said = json.loads(line)
+        words, folder, environment, timeout, said = json.loads(line)
         child = os.fork()
         if child == 0:
             sys.path += installed
-            sys.exit(_snakemake(arguments, folder, environment, said))
+            sys.exit(_call(words, folder, environment, said))
         signal.signal(signal.SIGTERM, partial(_end, child))
         status = _status(child, timeout)
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
@@ -102,8 +103,8 @@ def _end(child: int, *_: object) -> None:
     sys.exit(1)
 
 
-def _snakemake(arguments: list[str], folder: str, environment: dict[str, str], said: str) -> object:
-    """Be a new process that calls Snakemake; returns what sys.exit takes."""
+def _call(words: list[str], folder: str, environment: dict[str, str], said: str) -> object:
+    """Be a new process that makes a call; returns what sys.exit takes."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
@@ -115,18 +116,17 @@ def _snakemake(arguments: list[str], folder: str, environment: dict[str, str], s
         os.dup2(file, number)
     # As at the start of a Python: the folder comes first, then PYTHONPATH.
     sys.path[:1] = [folder, *environment.get("PYTHONPATH", "").split(os.pathsep)]
-    sys.argv = ["snakemake", *arguments]
+    sys.argv = words
     for name in REGISTRIES:
         module, _, registry = name.rpartition(".")
         getattr(sys.modules[module], registry)().collect_plugins()  # the benchmark's own, too
     try:
-        sys.modules["snakemake.cli"].main(arguments)
+        return importlib.import_module(f"{words[0]}.cli").main(words[1:])
     except SystemExit as end:
         return end.code
     except BaseException:
         traceback.print_exc()
         return 1
-    return 0
 
 
 def _status(child: int, timeout: float) -> int | None:

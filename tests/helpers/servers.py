@@ -9,7 +9,7 @@ PAGES = [
     (ROOT / f"docs/add-a-{what}.md").read_text(encoding="utf-8")
     for what in ("workload", "framework", "system")
 ]
-PAGES[-1] = PAGES[-1].partition("## Parameter servers")[2]
+ON_A_SYSTEM, _, PAGES[-1] = PAGES[-1].partition("## Parameter servers")
 FILE = re.compile(
     r"^`((?:workflow|reports|envs)/\S+)`:\n\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL
 )
@@ -17,14 +17,15 @@ SYSTEM = "numpy-servers"
 SHAPE = {"image_size": 16}
 
 
-def follow_pages(folder: Path, *, shares: str | None = None) -> None:
+def follow_pages(folder: Path, page: str = "".join(PAGES), *, shares: str | None = None) -> None:
     """Apply the pages to a benchmark.
 
     Args:
         folder: its folder.
+        page: another text than theirs, whose files are written.
         shares: the system whose environment the one with servers uses; None: as the page says.
     """
-    for path, content in FILE.findall("".join(PAGES)):
+    for path, content in FILE.findall(page):
         file = folder / path
         file.parent.mkdir(exist_ok=True)
         if shares and SYSTEM in path:

@@ -109,12 +109,21 @@ class Benchmark:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         return {**os.environ, "PYTHONPATH": str(self.folder / "workflow"), "PATH": path}
 
+    @property
+    def enter(self) -> list[str]:
+        """What begins a command line that runs where this benchmark does."""
+        return []
+
     def snakemake(self, *arguments: str, timeout: float = 900) -> subprocess.CompletedProcess:
-        """Call Snakemake, in a fork of a process that has imported what it needs already."""
-        words = self.command(*arguments)[3:]
-        return fork_server.run(words, self.folder, self.environment, timeout)
+        return self.forked(*self.command(*arguments)[2:], timeout=timeout)
+
+    def forked(self, *words: str, timeout: float = 900) -> subprocess.CompletedProcess:
+        """Call Snakemake or reperf, in a fork of a process that has imported what it needs."""
+        return fork_server.run([*words], self.folder, self.environment, timeout, self.enter)
 
     def call(self, *command: str, timeout: float = 900) -> subprocess.CompletedProcess:
+        if command[0] == "reperf":
+            return self.forked(*command, timeout=timeout)
         with self.started(*command) as process:
             output, _ = process.communicate(timeout=timeout)
         return subprocess.CompletedProcess(command, process.returncode, output)

@@ -13,7 +13,6 @@ import pandas as pd
 import psutil
 import yaml
 
-from tests.helpers import fork_server
 from tests.helpers.shapes import TINY_BERT
 from tests.helpers.small_benchmark import TOY, Benchmark, new_benchmark
 from tests.helpers.waiting import wait_for_text
@@ -56,9 +55,9 @@ class SlurmBenchmark(Benchmark):
     def command(self, *arguments: str) -> list[str]:
         return [sys.executable, "-m", "snakemake", "--profile", "slurm", *SOON, *arguments]
 
-    def snakemake(self, *arguments: str, timeout: float = 1200) -> subprocess.CompletedProcess:
-        words, enter = self.command(*arguments)[3:], inside(self.cluster.controller, [])
-        return fork_server.run(words, self.folder, self.environment, timeout, enter)
+    @property
+    def enter(self) -> list[str]:
+        return inside(self.cluster.controller, [])
 
     def popen(self, command: Sequence[str], **options: Any) -> subprocess.Popen:
         """Start a command on the cluster's login node."""

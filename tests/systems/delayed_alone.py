@@ -6,11 +6,11 @@ leaves all last weights in FILE.npz, and the losses of rank 0.
 """
 
 import sys
-from importlib import import_module
 
 import numpy as np
 import torch
 from kept_ranks import HIDDEN
+from steps import parsed
 from torch.func import functional_call
 from trainers.contract import driver, recipe
 from trainers.contract.delayed import depth, rounds
@@ -65,10 +65,7 @@ class Stage:
 
 def train(argv):
     """The stages after training as flags say, and each batch's loss."""
-    names, others = driver.parse_names(argv)
-    module = import_module(f"trainers.recipes.{names.recipe}")
-    flags = driver.parse_flags(module, others)
-    vars(flags).update(vars(names))
+    module, flags = parsed(argv)
     first = flags.pipeline[0]
     backend = driver.made(flags)
     work = driver.Work(module, flags, flags.batch_size * first, backend.computes)

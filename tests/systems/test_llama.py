@@ -15,7 +15,7 @@ from tests.helpers.shapes import TINY_GPT2, TINY_LLAMA
 from tests.systems.cases import case
 from tests.systems.trainer import Trainer, on_ranks, step_log
 
-STEPS = Path(__file__).with_name("llama_steps.py")
+STEPS = Path(__file__).with_name("steps.py")
 TIED = TINY_LLAMA | {"embeddings": 1, "stretch": 1}
 ONE = [9.0109787, 8.7194881, 8.4387159, 8.1705465, 7.9148421, 7.6705441]
 TWO = [

@@ -8,7 +8,7 @@ import pytest
 
 from tests.systems.trainer import losses, on_ranks, step_log
 
-STEPS = Path(__file__).with_name("pipeline_steps.py")
+STEPS = Path(__file__).with_name("steps.py")
 ALEXNET = {"workload": "alexnet", "batch_size": 4}
 
 pytestmark = pytest.mark.xdist_group("pytorch")
@@ -24,7 +24,7 @@ def steps_of(trainer_of, tmp_path):
     def found(ranks, cases):
         said = {name: [*flags, "--proof"] for name, flags in cases.items()}
         said |= {f"{name} first": flags for name, flags in cases.items()}
-        asked = str(tmp_path), json.dumps(said)
+        asked = json.dumps(said), str(tmp_path)
         trainer_of("pytorch").said(*on_ranks(ranks, STEPS, *asked))
         return {
             name: [dict(np.load(tmp_path / f"{name}.{rank}.npz")) for rank in range(ranks)]

@@ -13,7 +13,7 @@ from reperf.machine import resolve
 from reperf.records.diagnosis import Trial
 from reperf.systems import load_systems
 
-from tests.systems.cases import backend, each
+from tests.systems.cases import each
 
 LIBRARIES = {
     "oneflow": "OneFlow over TCP",
@@ -56,7 +56,7 @@ def tried(folder: Path, system: str, **changes: object) -> Trial:
 
 @pytest.mark.weekly
 @each()
-def test_two_devices_compute_and_add_up(system, trainer_of):
+def test_two_devices_compute_and_add_up_and_one_is_tried_too(system, trainer_of):
     trial = tried(trainer_of(system).folder, system)
     assert trial.trouble == ""
     assert (trial.world_size, trial.devices) == (2, ("cpu", "cpu"))
@@ -65,13 +65,8 @@ def test_two_devices_compute_and_add_up(system, trainer_of):
     assert [transfer.bytes for transfer in trial.transfers] == [10**6, 16 * 10**6, 64 * 10**6]
     assert trial.bandwidth > 0
     assert trial.matrix_rates["float32"] > 0
-
-
-@pytest.mark.weekly
-@each(backend)
-def test_one_device_is_tried_too(system, trainer_of):
-    trial = tried(trainer_of(system).folder, system, topology="1n1g")
-    assert (trial.trouble, trial.devices, trial.transfers) == ("", ("cpu",), ())
+    alone = tried(trainer_of(system).folder, system, topology="1n1g")
+    assert (alone.trouble, alone.devices, alone.transfers) == ("", ("cpu",), ())
 
 
 def test_what_does_not_start_is_one_line(tmp_path):

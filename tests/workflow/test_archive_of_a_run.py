@@ -40,6 +40,7 @@ def test_an_archive_is_measured_by_the_window_that_it_records(finished: Path):
     assert answer.stdout.count("1:4") == len(table)
 
 
+@pytest.mark.long
 def test_the_same_runs_are_archived_to_the_same_bytes(finished_benchmark: Benchmark):
     file = finished_benchmark.folder / "archive/small.zip"
     first = file.read_bytes()

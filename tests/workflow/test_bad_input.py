@@ -39,6 +39,7 @@ def test_a_wrong_configuration_is_one_line(benchmark):
         assert not (benchmark.folder / "results").exists()
 
 
+@pytest.mark.long
 def test_a_file_without_suites_adds_to_the_report_and_both_are_named(benchmark: Benchmark):
     (benchmark.folder / "site.yaml").write_text("repeats: 3\ndata: {parts: 0}\n")
     answer = benchmark.snakemake("-n", "--configfile", "site.yaml")
@@ -69,6 +70,7 @@ def test_an_image_that_is_none_is_told_before_another_system_trains(
         assert not list((benchmark.folder / ".images").rglob("environment.json"))
 
 
+@pytest.mark.long
 def test_a_checkout_that_cannot_be_written_is_one_line(benchmark: Benchmark):
     mount = 'mount --bind . . && mount -o remount,bind,ro "$PWD" "$PWD" && cd "$PWD" && exec "$@"'
     alone = ["unshare", "--mount", "sh", "-c", mount, "sh"]

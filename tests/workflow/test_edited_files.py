@@ -12,6 +12,7 @@ import pytest
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark, new_benchmark
 
 RUN = "results/runs/small/stand-in/1n1g/1"
+TABLE = "results/summary.csv"
 
 
 def built_files(benchmark: Benchmark) -> dict[Path, bytes]:
@@ -62,6 +63,7 @@ def test_an_edited_table_gets_into_no_report_and_no_archive(finished_benchmark: 
     assert finished_benchmark.planned() == {}
 
 
+@pytest.mark.long
 def test_an_edited_figure_gets_into_no_report_and_no_archive(finished_benchmark: Benchmark):
     name = "figures/small-speedup.svg"
     figure = finished_benchmark.folder / name
@@ -82,17 +84,6 @@ def test_what_was_lost_is_made_again(finished_benchmark: Benchmark):
         path.rename(finished_benchmark.folder / "lost")
         assert made <= finished_benchmark.planned().keys(), lost
         (finished_benchmark.folder / "lost").rename(path)
-
-
-@pytest.mark.long
-def test_a_lost_log_is_taken_from_the_last_try(finished_benchmark: Benchmark):
-    log = finished_benchmark.folder / RUN / "train.log"
-    content = log.read_bytes()
-    tries = list((finished_benchmark.folder / RUN / "tries").iterdir())
-    log.unlink()
-    finished_benchmark.made()
-    assert log.read_bytes() == content
-    assert list((finished_benchmark.folder / RUN / "tries").iterdir()) == tries
 
 
 @pytest.mark.long
@@ -136,16 +127,16 @@ def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
     forget(finished_benchmark)
     small, synthetic = TOY["suites"]
     finished_benchmark.configure(suites=[small | {"shape": {"loading": 2}}, synthetic], seed=7)
-    said = finished_benchmark.refused()
-    assert "loading is 1 by the run record, 2 by the configuration" in said
-    rerun = "snakemake --forcerun $(reperf runs --failed)"
-    assert f"run the failed cells again: {rerun}" in said
-    finished_benchmark.said("bash", "-c", rerun.replace("--", "results/summary.csv --", 1))
+    finished_benchmark.made(".snakemake/reperf", TABLE)
+    cells = (finished_benchmark.folder / TABLE).read_text()
+    assert cells.count("loading is 1 by the run record, 2 by the configuration") == 2
+    rerun = f"snakemake {TABLE} --forcerun $(reperf runs --failed)"
+    finished_benchmark.said("bash", "-c", rerun)
     for path in finished_benchmark.folder.glob("results/runs/*/*/*/*/run.json"):
         run = json.loads(path.read_text())["run"]
         assert run["shape"]["loading"] == (2 if run["suite"] == "small" else 1)
         assert run["seed"] == 6 + run["repeat"]
-    assert "loading=2" in (finished_benchmark.folder / "results/summary.csv").read_text()
+    assert "loading=2" in (finished_benchmark.folder / TABLE).read_text()
     # What was measured before is kept.
     assert len(list((finished_benchmark.folder / RUN / "tries").iterdir())) == 2
 
@@ -194,33 +185,29 @@ def test_edited_code_and_descriptions_are_seen_and_touched_code_is_not(finished_
 
 @pytest.mark.long
 def test_a_run_is_trained_anew_only_where_its_try_cannot_be_taken_up(finished_benchmark: Benchmark):
-    manifest = finished_benchmark.folder / "data/embedded/tfrecord/manifest.json"
-    tries = finished_benchmark.folder / RUN / "tries"
+    """A log that was lost is taken from its try, a lost data set is made with the same bytes."""
+    folder = finished_benchmark.folder
+    log, tries = folder / RUN / "train.log", folder / RUN / "tries"
+    manifest = folder / "data/embedded/tfrecord/manifest.json"
+    content = {file: file.read_bytes() for file in (log, manifest)}
+    log.unlink()
+    finished_benchmark.made(f"{RUN}/train.log")
+    manifest.write_bytes(b"")
+    said = finished_benchmark.refused("--retries", "0", TABLE)
+    assert f"{manifest.relative_to(folder)}: not the data set" in said
+    manifest.unlink()
+    finished_benchmark.made(TABLE)
+    assert {file: file.read_bytes() for file in content} == content
     manifest.touch()
-    assert finished_benchmark.planned() == {}
+    assert finished_benchmark.planned(TABLE) == {}
     forget(finished_benchmark)
     manifest.touch()  # Snakemake remembers no checksum of it
-    tables = "results/summary.csv"
-    assert "train" in finished_benchmark.planned(tables)
-    finished_benchmark.made(tables)
+    assert "train" in finished_benchmark.planned(TABLE)
+    finished_benchmark.made(TABLE)
     assert len(list(tries.iterdir())) == 1
-    finished_benchmark.made(tables, "--forcerun", f"{RUN}/run.json")
+    finished_benchmark.made(TABLE, "--forcerun", f"{RUN}/run.json")
     assert len(list(tries.iterdir())) == 2
-    assert finished_benchmark.planned(tables) == {}
-
-
-@pytest.mark.long
-def test_a_data_set_that_is_not_whole_trains_nothing(finished_benchmark: Benchmark):
-    manifest = finished_benchmark.folder / "data/embedded/tfrecord/manifest.json"
-    whole = manifest.read_bytes()
-    manifest.write_bytes(b"")
-    said = finished_benchmark.refused("--retries", "0")
-    assert f"{manifest.relative_to(finished_benchmark.folder)}: not the data set" in said
-    manifest.unlink()
-    finished_benchmark.made()
-    assert manifest.read_bytes() == whole
-    assert len(list((finished_benchmark.folder / RUN / "tries").iterdir())) == 1
-    assert finished_benchmark.planned() == {}
+    assert finished_benchmark.planned(TABLE) == {}
 
 
 def refused(benchmark: Benchmark, *arguments: str) -> str:
@@ -237,6 +224,7 @@ def refused(benchmark: Benchmark, *arguments: str) -> str:
     return said[0].removeprefix("reperf: ")
 
 
+@pytest.mark.long
 def test_a_finished_report_does_not_hide_that_another_one_cannot_be_made(finished_benchmark):
     small, synthetic = TOY["suites"]
     missing = "config.yaml: suite small: from: q is not there; allowed: a log, or a folder"
@@ -271,6 +259,7 @@ def everything_in(folder: Path) -> dict[str, tuple[int, int]]:
     return found
 
 
+@pytest.mark.long
 def test_a_dry_run_writes_nothing(finished_benchmark: Benchmark, tmp_path: Path):
     first = new_benchmark(tmp_path / "first", tmp_path / "envs")
     (first.folder / ".envs").unlink()
@@ -283,6 +272,7 @@ def test_a_dry_run_writes_nothing(finished_benchmark: Benchmark, tmp_path: Path)
     assert everything_in(finished_benchmark.folder) == before
 
 
+@pytest.mark.long
 def test_results_that_are_moved_or_copied_are_not_trained_again(finished_benchmark, tmp_path):
     moved = Benchmark(finished_benchmark.folder.rename(tmp_path / "moved"))
     assert moved.planned() == {}

@@ -62,6 +62,7 @@ def test_two_builds_stand_in_one_report_and_one_that_changes_is_trained_again_or
     assert (planned["environment"], planned["train"]) == (1, 2)
 
 
+@pytest.mark.long
 def test_an_environment_alone_makes_a_report_without_a_network_and_one_that_does_not_do_is_a_line(
     begun_benchmark: Benchmark, older: Path
 ):

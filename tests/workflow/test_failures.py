@@ -14,6 +14,7 @@ from tests.helpers.waiting import wait_for_text
 
 ONE_RUN = [TOY["suites"][1] | {"systems": ["stand-in"]}]
 RERUN = "snakemake --forcerun $(reperf runs --failed)"
+TABLE = "results/summary.csv"
 
 
 @pytest.fixture
@@ -30,7 +31,7 @@ def read_record(run: Path) -> dict:
 
 
 def cell(benchmark: Benchmark) -> pd.Series:
-    return pd.read_csv(benchmark.folder / "results/summary.csv").iloc[0]
+    return pd.read_csv(benchmark.folder / TABLE).iloc[0]
 
 
 @pytest.mark.long
@@ -65,7 +66,7 @@ def test_a_run_past_its_time_limit_is_tried_again_and_then_recorded(benchmark: B
 
     # The one command that was printed measures the cell, once the cause is gone.
     benchmark.configure(suites=slow)
-    benchmark.said("bash", "-c", RERUN)
+    benchmark.said("bash", "-c", RERUN.replace("--forcerun", f"{TABLE} --forcerun"))
     assert cell(benchmark)["status"] == "ok"
     assert len(list((first_run(benchmark) / "tries").iterdir())) == 4
 
@@ -85,17 +86,18 @@ def test_bad_ends_are_named_and_the_others_go_on(benchmark: Benchmark):
     suite = ONE_RUN[0] | {"topologies": ["1n2g"]}
     suites = [suite | {"name": name, "shape": shape} for name, (shape, *_) in BAD_ENDS.items()]
     benchmark.configure(suites=suites, time_limit=20)
-    asked = "--retries", "0", "results/summary.csv"
+    asked = "--retries", "0", TABLE
     said = benchmark.refused(*asked)
     again = RERUN.replace("--forcerun", f"{' '.join(asked)} --forcerun")
     assert said.rstrip().endswith(f"run it again: {again}")
-    cells = pd.read_csv(benchmark.folder / "results/summary.csv", keep_default_na=False)
+    cells = pd.read_csv(benchmark.folder / TABLE, keep_default_na=False)
     assert list(cells["status"]) == [status for _, status, _ in BAD_ENDS.values()]
     for name, reason in zip(cells["suite"], cells["reason"], strict=True):
         assert re.match(BAD_ENDS[name][2], reason), (name, reason)
     assert not benchmark.trainers()
 
 
+@pytest.mark.long
 def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Benchmark):
     benchmark = finished_benchmark
     done = read_record(benchmark.folder / "results/runs/small/stand-in/1n1g/1")
@@ -109,7 +111,7 @@ def test_a_killed_workflow_leaves_no_trainer_and_resumes(finished_benchmark: Ben
     benchmark.wait_until_nobody_trains()
     assert not (run / "run.json").exists()
 
-    benchmark.made("results/summary.csv")
+    benchmark.made(TABLE)
     assert read_record(run)["status"] == "ok"
     assert read_record(benchmark.folder / "results/runs/small/stand-in/1n1g/1") == done
 
@@ -120,7 +122,7 @@ def test_code_that_changes_in_the_middle_of_a_campaign_is_measured_by_no_run(ben
     first = first_run(benchmark)
     second = first.with_name("2")
     code = benchmark.folder / "workflow/trainers/contract/driver.py"
-    asked = "--retries", "0", "results/summary.csv"
+    asked = "--retries", "0", TABLE
     with benchmark.started(*benchmark.command(*asked)) as snakemake:
         wait_for_text(first, "tries/1/train.log", "started on")
         code.write_text(code.read_text() + "\nEDITED = True\n")
@@ -138,28 +140,20 @@ def test_code_that_changes_in_the_middle_of_a_campaign_is_measured_by_no_run(ben
     assert read_record(first)["trainer"] == read_record(second)["trainer"]
 
 
-def test_a_run_that_ends_because_its_workflow_is_told_to_is_no_failed_run(benchmark: Benchmark):
+def test_a_folder_has_one_workflow_and_a_run_that_ends_with_it_is_no_failed_run(benchmark):
     benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
     run = first_run(benchmark)
-    with benchmark.started(*benchmark.command("--retries", "0")) as snakemake:
+    with benchmark.started(*benchmark.command("--retries", "0")) as first:
         wait_for_text(run, "tries/1/train.log", "started on")
-        os.killpg(snakemake.pid, signal.SIGTERM)
-        snakemake.communicate(timeout=300)
+        assert f"in use by process {first.pid}" in benchmark.refused()
+        os.killpg(first.pid, signal.SIGTERM)
+        first.communicate(timeout=300)
     assert not benchmark.trainers()
     assert "stopped from outside: SIGTERM" in read_record(run / "tries/1")["reason"]
     assert not (run / "run.json").exists()  # the next call trains again
 
 
-def test_two_workflows_do_not_measure_in_one_folder(benchmark: Benchmark):
-    benchmark.configure(suites=ONE_RUN, iterations=4000, print_every=2)
-    with benchmark.started(*benchmark.command()) as first:
-        wait_for_text(first_run(benchmark), "tries/1/train.log", "started on")
-        assert f"in use by process {first.pid}" in benchmark.refused()
-        os.killpg(first.pid, signal.SIGINT)
-        first.communicate(timeout=300)
-    assert not benchmark.trainers()
-
-
+@pytest.mark.long
 def test_a_full_disk_is_one_line_and_loses_nothing(benchmark: Benchmark, new_disk):
     benchmark.configure(suites=ONE_RUN)
     runs = benchmark.folder / "results/runs"

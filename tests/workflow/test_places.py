@@ -14,6 +14,8 @@ import yaml
 
 from tests.helpers.small_benchmark import HERE, ROOT, TOY, Benchmark, new_benchmark
 
+ODD_NAME = 'it\'s {suite} [a]*? größer ☃ "$HOME" `id` \\n;&c#d%e=~'
+"""Each part is what some shell, or Snakemake, or make would take for its own."""
 MEASURED = "results/suites/small/measurements.csv"
 SUITE = TOY["suites"][0] | {"input": "synthetic", "topologies": ["1n1g"]}
 OTHER = "other"
@@ -110,8 +112,10 @@ def test_a_copy_and_a_moved_folder_build_their_own_environments_and_train_no_run
 
 
 @pytest.mark.long
-def test_environments_that_several_folders_share_stay_as_they_are(place, tmp_path):
+def test_environments_that_folders_of_any_name_share_stay_as_they_are(tmp_path):
+    place = new_place(tmp_path / ODD_NAME / "place")
     place.measure()
+    assert [json.loads(record)["status"] for record in place.records().values()] == ["ok"]
     other = new_place(tmp_path / "other")
     (other.folder / ".envs").symlink_to(place.folder / ".envs")
     other = other.moved(tmp_path / "elsewhere/other")
@@ -120,6 +124,7 @@ def test_environments_that_several_folders_share_stay_as_they_are(place, tmp_pat
     assert place.built_in() == built_in
 
 
+@pytest.mark.long
 def test_rules_do_not_call_the_library_of_the_folder_that_was_copied(place, tmp_path):
     copy = Place(tmp_path / "copy")
     shutil.copytree(place.folder, copy.folder)
@@ -226,10 +231,6 @@ def test_a_changed_recipe_reruns_the_runs_of_its_systems_alone_and_the_same_one_
     assert same == {f"results/runs/small/{OTHER}/1n1g/1/run.json"}
 
 
-ODD_NAME = 'it\'s {suite} [a]*? größer ☃ "$HOME" `id` \\n;&c#d%e=~'
-"""Each part is what some shell, or Snakemake, or make would take for its own."""
-
-
 def python_in(folder: Path) -> str:
     """A Python in a folder, with the packages of the one that tests."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
@@ -239,12 +240,6 @@ def python_in(folder: Path) -> str:
 
 
 @pytest.mark.long
-def test_runs_are_trained_and_measured_in_a_folder_of_any_name(tmp_path):
-    place = new_place(tmp_path / ODD_NAME / "place")
-    place.measure()
-    assert [json.loads(record)["status"] for record in place.records().values()] == ["ok"]
-
-
 def test_a_python_by_whose_path_no_script_can_be_started_is_refused(tmp_path):
     place = new_place(tmp_path / "place")
     place.python = python_in(tmp_path / ODD_NAME / ".venv")

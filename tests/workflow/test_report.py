@@ -70,6 +70,7 @@ def test_every_measurement_traces_back_to_its_log_and_record(finished: Path):
         assert record["run"]["batch_size"] * record["run"]["repeat"] == 2 * run.repeat
 
 
+@pytest.mark.long
 def test_the_report_for_one_node_says_that_it_needs_gpus(finished_benchmark: Benchmark):
     report = ROOT / "reports/one-node.yaml"
     answer = finished_benchmark.call(
@@ -102,6 +103,7 @@ def test_the_whole_matrix_is_planned_without_an_error(benchmark: Benchmark):
     benchmark.made(*call)
 
 
+@pytest.mark.long
 def test_snakemakes_own_report_has_captions(finished_benchmark: Benchmark):
     finished_benchmark.made("--report", "snakemake-report.html")
     page = (finished_benchmark.folder / "snakemake-report.html").read_text()
@@ -133,7 +135,7 @@ def test_a_cell_that_waits_for_its_loader_is_marked_and_its_synthetic_twin_is_no
 def test_a_run_under_another_variable_of_the_shell_is_no_repeat(finished_benchmark, monkeypatch):
     monkeypatch.setenv("ONEDNN_MAX_CPU_ISA", "SSE41")
     finished_benchmark.configure(repeats=3, suites=TOY["suites"][:1])
-    finished_benchmark.made("results/report.html")
+    finished_benchmark.made("results/summary.csv")
     run = finished_benchmark.folder / "results/runs/small/stand-in/1n1g"
     inherited = [json.loads((run / f"{n}/run.json").read_text())["inherited"] for n in (2, 3)]
     assert [one.get("ONEDNN_MAX_CPU_ISA") for one in inherited] == [None, "SSE41"]

@@ -29,69 +29,40 @@ OTHERS = [pytest.param(one, marks=pytest.mark.weekly) for one in promised() if o
 
 
 @pytest.mark.parametrize("version", [HERE, *OTHERS])
-def test_an_installed_wheel_measures_verifies_and_rebuilds(version, wheel, real_finished, tmp_path):
-    folder = tmp_path / "elsewhere"
-    folder.mkdir()
+def test_an_installed_wheel_measures_and_verifies_and_with_its_extra_rebuilds(
+    version, wheel, real_finished, tmp_path
+):
     # Its environment has nothing of this clone: neither its packages nor its folder.
     clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     clean |= {"UV_TOOL_DIR": str(tmp_path / "tools"), "UV_TOOL_BIN_DIR": str(tmp_path / "bin")}
-    clean |= {"UV_COMPILE_BYTECODE": "0"}  # five commands import little of what is installed
 
-    def call(*command: object) -> str:
+    def call(*command: object, fails: bool = False) -> str:
+        words = [str(part) for part in command]
         answer = subprocess.run(
-            [str(part) for part in command],
-            check=False,
-            cwd=folder,
-            env=clean,
-            capture_output=True,
-            text=True,
+            words, check=False, cwd=tmp_path, env=clean, capture_output=True, text=True
         )
-        assert answer.returncode == 0, answer.stdout + answer.stderr
-        return answer.stdout
+        assert bool(answer.returncode) == fails, answer.stdout + answer.stderr
+        return answer.stderr if fails else answer.stdout
 
-    pins = ROOT / "requirements.txt"  # figures are drawn to the byte by the versions that it names
-    call(
-        find_uv_bin(),
-        "tool",
-        "install",
-        "--python",
-        interpreter(version),
-        "--constraints",
-        pins,
-        f"{wheel}[report]",
-    )
-    reperf = tmp_path / "bin" / "reperf"
-    assert call(tmp_path / "tools/reperf/bin/python", "--version").startswith(f"Python {version}.")
+    def install(extra: str) -> None:
+        tool = (find_uv_bin(), "tool", "install", "--python", interpreter(version))
+        # Figures are drawn to the byte by the versions that it names.
+        call(*tool, "--constraints", ROOT / "requirements.txt", f"{wheel}{extra}")
+
+    install("")
+    reperf, python = tmp_path / "bin/reperf", tmp_path / "tools/reperf/bin/python"
+    assert call(python, "--version").startswith(f"Python {version}.")
     assert call(reperf, "--version") == f"reperf {__version__}\n"
     for method in ("window", "published"):
         assert "1 measured, 0 refused" in call(reperf, "measure", "--method", method, LOG)
+    program = f"import reperf; print(*reperf.measure({str(LOG)!r})['unit'])"
+    assert call(python, "-c", program) == "images/s\n"
     archive = real_finished / "archive/small.zip"
     assert "all as they were archived" in call(reperf, "archive", "verify", archive)
-    remade = call(reperf, "archive", "rebuild", archive, "--to", "new")
-    assert remade == f"new: 17 files made again, all with the same bytes as in {archive}\n"
-
-
-def test_the_wheel_alone_measures_and_verifies_and_says_what_needs_more(wheel, tmp_path):
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    uv, folder = find_uv_bin(), tmp_path / "environment"
-    install = [uv, "pip", "install", "--quiet", "--constraints", ROOT / "requirements.txt", wheel]
-    for command in ([uv, "venv", "--quiet", "--python", interpreter(HERE), folder], install):
-        there = {"VIRTUAL_ENV": str(folder), "UV_COMPILE_BYTECODE": "0"}
-        subprocess.run(command, check=True, env=clean | there)
-    program = f"import reperf; print(*reperf.measure({str(LOG)!r})['unit'])"
-    answer = subprocess.check_output([folder / "bin/python", "-c", program], env=clean, text=True)
-    assert answer == "images/s\n"
-    archive = str(tmp_path / "x.zip")
-    Path(archive).touch()
-    for arguments, said in (
-        (["verify", archive], "x.zip: is no whole archive"),
-        (["rebuild", archive, "--to", archive], "not installed; install reperf[report]"),
-    ):
-        answer = subprocess.run(
-            [folder / "bin/reperf", "archive", *arguments],
-            check=False,
-            env=clean,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        assert (answer.returncode, said in answer.stderr) == (1, True), answer.stderr
+    (tmp_path / "x.zip").touch()
+    assert "x.zip: is no whole archive" in call(reperf, "archive", "verify", "x.zip", fails=True)
+    rebuild = (reperf, "archive", "rebuild", archive, "--to", "new")
+    assert "not installed; install reperf[report]" in call(*rebuild, fails=True)
+    install("[report]")
+    remade = f"new: 17 files made again, all with the same bytes as in {archive}\n"
+    assert call(*rebuild) == remade

@@ -7,7 +7,7 @@ from pathlib import Path
 import jsonschema
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from reperf.cli import main
 from reperf.commands.config import SCHEMAS
@@ -165,7 +165,6 @@ VALUES = st.recursive(
 
 
 @given(st.dictionaries(KEYS, VALUES, max_size=4), st.dictionaries(KEYS, VALUES, max_size=4))
-@settings(max_examples=200, deadline=None)
 def test_no_configuration_fails_in_another_way(top, inner):
     try:
         load_report({"suites": [SUITE | inner]} | top)

@@ -201,6 +201,7 @@ def test_the_users_input_is_refused_in_one_line_where_it_is_missing(data, manife
 
 
 @kinds
+@pytest.mark.long
 def test_the_size_of_the_records_is_estimated_near_what_it_is(kind, embedded):
     """Of the embedded set on the safe side, of a user's from the size of the files."""
     source, records = embedded(kind)

@@ -11,6 +11,7 @@ import pytest
 from playwright.sync_api import expect
 from reperf.layout import ROOT
 
+pytestmark = pytest.mark.long
 SOURCES = (
     *("README.md", "CONTRIBUTING.md", "CHANGELOG.md", "LICENSE", "site.yaml", "zensical.toml"),
     *(

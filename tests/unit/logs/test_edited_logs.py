@@ -25,7 +25,7 @@ def test_an_edited_log_gives_no_other_number(edit: Edit):
     chance = random.Random(edit.__name__)
     taken = [source for source in all_sources() if source.takes(edit)]
     verdicts = set()
-    for source in chance.choices(taken, k=40):
+    for source in chance.choices(taken, k=20):
         other = chance.choice(all_sources()).content
         content = edit(source.content, other, chance)
         verdicts.add(verdict := source.verdict(edit, content, other))

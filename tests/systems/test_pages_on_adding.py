@@ -1,8 +1,8 @@
-"""The pages on new workloads and frameworks, followed to the letter.
+"""The pages on new systems, workloads and frameworks, followed to the letter.
 
 docs/add-a-workload.md adds a workload that two frameworks train, and one of a new kind of data;
-docs/add-a-framework.md adds a third framework, docs/add-a-system.md a system whose weights lie on
-parameter servers.
+docs/add-a-framework.md adds a third framework, docs/add-a-system.md a variant of PyTorch and a
+system whose weights lie on parameter servers.
 """
 
 import re
@@ -11,8 +11,8 @@ from collections.abc import Callable
 import pandas as pd
 import pytest
 
-from tests.helpers.servers import PAGES, follow_pages
-from tests.helpers.small_benchmark import Benchmark, new_benchmark
+from tests.helpers.servers import ON_A_SYSTEM, PAGES, follow_pages
+from tests.helpers.small_benchmark import SMALL, Benchmark, new_benchmark
 from tests.systems.trainer import losses
 
 CAPABILITY = re.compile(
@@ -48,6 +48,14 @@ def run(benchmark: Benchmark, config: str, cells: int) -> None:
     summary = pd.read_csv(benchmark.folder / "results/summary.csv")
     assert set(summary["status"]) == {"ok"}
     assert len(summary) == cells
+
+
+def test_a_system_is_what_it_says_and_what_it_brings(begun_benchmark, built_pytorch):
+    follow_pages(begun_benchmark.folder, ON_A_SYSTEM)
+    begun_benchmark.configure(suites=SMALL["suites"][:1], topologies=["1n2g"], repeats=1)
+    begun_benchmark.made("results/summary.csv", "--config", "systems=pytorch-foreach")
+    summary = pd.read_csv(begun_benchmark.folder / "results/summary.csv")
+    assert summary[["system", "status"]].to_numpy().tolist() == [["pytorch-foreach", "ok"]]
 
 
 @pytest.mark.weekly
