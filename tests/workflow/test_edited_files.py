@@ -191,23 +191,23 @@ def test_a_run_is_trained_anew_only_where_its_try_cannot_be_taken_up(finished_be
     manifest = folder / "data/embedded/tfrecord/manifest.json"
     content = {file: file.read_bytes() for file in (log, manifest)}
     log.unlink()
-    finished_benchmark.made(f"{RUN}/train.log")
+    finished_benchmark.made("runs")
     manifest.write_bytes(b"")
-    said = finished_benchmark.refused("--retries", "0", TABLE)
+    said = finished_benchmark.refused("--retries", "0", "runs")
     assert f"{manifest.relative_to(folder)}: not the data set" in said
     manifest.unlink()
-    finished_benchmark.made(TABLE)
+    finished_benchmark.made("runs")
     assert {file: file.read_bytes() for file in content} == content
     manifest.touch()
-    assert finished_benchmark.planned(TABLE) == {}
+    assert finished_benchmark.planned("runs") == {}
     forget(finished_benchmark)
     manifest.touch()  # Snakemake remembers no checksum of it
-    assert "train" in finished_benchmark.planned(TABLE)
-    finished_benchmark.made(TABLE)
+    assert "train" in finished_benchmark.planned("runs")
+    finished_benchmark.made("runs")
     assert len(list(tries.iterdir())) == 1
-    finished_benchmark.made(TABLE, "--forcerun", f"{RUN}/run.json")
+    finished_benchmark.made("runs", "--forcerun", f"{RUN}/run.json")
     assert len(list(tries.iterdir())) == 2
-    assert finished_benchmark.planned(TABLE) == {}
+    assert finished_benchmark.planned("runs") == {}
 
 
 def refused(benchmark: Benchmark, *arguments: str) -> str:
