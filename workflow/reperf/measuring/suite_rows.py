@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from statistics import median
 from typing import Any
@@ -361,10 +361,19 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         "parallel": None if parallel == DATA_PARALLEL else parallel,
         "servers": run.identity["servers"] if run else None,
         **record_columns(result.record, measured),
-        "unconfirmed": ", ".join(called(name) for name in _CLAIMS if tellers.get(name) == SOURCE),
+        "unconfirmed": ", ".join(_unconfirmed(facts)),
         "warnings": ", ".join(warning.partition(":")[0] for warning in measured.warnings),
         "step_times": result.fingerprint.step_times if result.fingerprint else "",
     }
+
+
+def _unconfirmed(facts: Facts) -> Iterator[str]:
+    """What the configuration alone says of a log, and no number in it could contradict."""
+    tellers = facts.tellers()
+    yield from (called(name) for name in _CLAIMS if tellers.get(name) == SOURCE)
+    batch = SOURCE in tellers.get("global_batch", "") and tellers.get("batch_size") == SOURCE
+    if batch and not facts.batch_fits:
+        yield called("batch_size")
 
 
 def _not_theirs(source: LogSource, log_format: Format) -> str:
