@@ -17,6 +17,7 @@ from reperf.tables import MEASUREMENTS, read_measurements, write_table
 
 from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import step_log
+from tests.unit.logs.written import written
 
 SUITE = {"name": "small", "workload": "resnet50", "precision": "fp32", "batch_size": 8}
 SUITE |= {"shape": {"image_size": 64}, "systems": ["pytorch"]}
@@ -121,3 +122,22 @@ def test_a_log_that_names_no_workload_says_in_its_row_who_does(folder):
     assert (row["status"], row["reason"]) == ("ok", "")
     said = "unconfirmed: workload, precision, world size as the configuration says"
     assert row["marks"] == said
+
+
+@pytest.mark.parametrize(
+    ("style", "batch", "marked"),
+    [
+        ("torchvision", 8, True),  # nothing in its lines depends on the batch
+        ("torchvision", 32, True),
+        ("torchtitan", 8, False),  # four devices' batches are the global one that its log names
+        ("torchtitan", 32, True),
+        ("deepspeed", 8, False),
+    ],
+)
+def test_a_batch_that_no_line_could_contradict_is_marked(folder, style, batch, marked):
+    (folder / "theirs.log").write_text("".join(f"{line}\n" for line in written(style, last=300)))
+    source = {"path": "theirs.log", "topology": "2n2g", "window": {"warmup": 100, "measured": 100}}
+    suite = Suite.model_validate(SUITE | {"batch_size": batch, "from": [source]})
+    [row] = measure_suite(suite, [])
+    assert row["status"] == "ok"
+    assert ("batch size per device" in row["unconfirmed"]) == marked

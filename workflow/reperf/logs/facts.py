@@ -113,6 +113,8 @@ class Facts:
         self._known: dict[Name, Known] = {}
         self._disputed: dict[Name, tuple[Known, Known]] = {}
         self._overruled: set[tuple[Name, Known]] = set()
+        self.batch_fits = False
+        """Whether speeds or counts that the log prints fit the batch, whoever gives it."""
         self._accumulates = accumulates
 
     def add(self, teller: str, facts: Iterable[Fact]) -> "Facts":

@@ -57,6 +57,7 @@ def step_samples(steps: Sequence[Interval], log_format: Format, facts: Facts) ->
                 f"the printed speeds mean {implied:.6g} samples a step, and nothing says which "
                 f"size it has: {meant} or {rival}",
             )
+        facts.batch_fits |= not {"global_batch", "batch_size"} & {*log_format.rate_times}
         return meant
     if not any(step.trains for step in steps):
         check_evaluations(steps, "every stretch of the log")

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from statistics import median
 from typing import Any
@@ -320,7 +320,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
     system = run.system if run else (log_format and log_format.system) or "unknown"
     variant = run.shown_variant if run else None
     parallel = run.identity["parallel"] if run else facts.get("parallel")
-    log, shape, tellers = measured.log, written_shape(suite.shape), facts.tellers()
+    log, shape = measured.log, written_shape(suite.shape)
     if source is not None:
         system = source.system or system
         if not run:  # of a log of ours without a record: as an entry with its switches is named
@@ -361,10 +361,27 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         "parallel": None if parallel == DATA_PARALLEL else parallel,
         "servers": run.identity["servers"] if run else None,
         **record_columns(result.record, measured),
-        "unconfirmed": ", ".join(called(name) for name in _CLAIMS if tellers.get(name) == SOURCE),
+        "unconfirmed": ", ".join(_unconfirmed(facts)),
         "warnings": ", ".join(warning.partition(":")[0] for warning in measured.warnings),
         "step_times": result.fingerprint.step_times if result.fingerprint else "",
     }
+
+
+def _unconfirmed(facts: Facts) -> Iterator[str]:
+    """What the configuration alone says of a log, and no number in it could contradict."""
+    tellers = facts.tellers()
+    yield from (called(name) for name in _CLAIMS if tellers.get(name) == SOURCE)
+    if tellers.get("batch_size") != SOURCE or not (whole := facts.get("global_batch")):
+        return
+    fits = facts.batch_fits
+    if SOURCE not in tellers["global_batch"]:  # of accumulated batches, nobody may know how many
+        replicas = facts.get("replicas") or (facts.get("world_size") or 0) // (
+            facts.get("tensor") or 1
+        )
+        batches = facts.get("accumulation") or 1
+        fits = whole == facts.get("batch_size") * batches * replicas
+    if not fits:
+        yield called("batch_size")
 
 
 def _not_theirs(source: LogSource, log_format: Format) -> str:

@@ -113,6 +113,7 @@ def by_window(
     counts = counted_between(records, ends)
     check_counts(counts, samples)
     check_seen(records, ends, samples, facts)
+    facts.batch_fits |= ANY in counts or (SEEN in counts and bool(facts.get("sample_tokens")))
     amount = samples if count is None else amount_of(counts, count, samples, facts)
     speed = amount / seconds
     if not SLOWEST <= speed <= FASTEST:
