@@ -20,7 +20,7 @@ LEFT, RIGHT = (64, 128), (128, 32)  # of the matrix product
 SIDES = (128, 512, 1024, 2048, 4096, 8192)
 """Sizes of the square matrices whose products are timed, until one takes LONG_ENOUGH seconds.
 
-The next size takes eight times as long or more: a CPU without bfloat16 takes seconds for the second.
+The next size takes eight times as long; a CPU without bfloat16 takes seconds for the second one.
 """
 BLOCK, CHAIN, PRODUCTS, LONG_ENOUGH = 512, 4, 3, 0.05
 
