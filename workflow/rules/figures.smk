@@ -63,7 +63,6 @@ rule draw_epochs:
 
 rule draw_published_figures:
     input:
-        ancient(ALL_SUMMARY),  # no run should wait for them
         facts=PUBLISHED_FACTS,
         code=code_of("draw_published_figures"),
     output:
@@ -76,6 +75,7 @@ rule draw_published_figures:
         ),
     log:
         "logs/draw_published_figures.log",
+    priority: -1  # no run should wait for them
     message:
         "draw the figures of the published reports"
     script:

@@ -39,6 +39,7 @@ def test_a_suite_is_a_tabular_ruled_by_booktabs(summary, capsys):
     title, *lines = printed(capsys, summary, "latex")
     assert title == f"% {TITLE}"
     assert lines[:2] == [r"\begin{tabular}{llrrrrrrl}", r"\toprule"]
+    assert lines[2].startswith("System & Topology & Median, images/s & Min & Max & Speedup")
     numbers = r"1234.57 & 1200.00 & 1250.25 & 1.00 & 100.0 \% & 3"
     assert rf"PyTorch & 1n1g & {numbers} & not usable: 40.0 \% other work \\" in lines
     assert r"a\_b\&c, 50\% & 1n1g & oom &  &  &  &  & 0 &  \\" in lines

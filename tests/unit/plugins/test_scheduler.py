@@ -23,6 +23,10 @@ def job(name: str, priority: int = 0, **resources: int) -> SimpleNamespace:
         ([job("a", _cores=2, turn=1), job("b", _cores=1, turn=2)], {"_cores": 1}, "b"),
         ([job("c", turn=3, mem=1), job("a", turn=1), job("b", turn=2, mem=2)], {"mem": 2}, "ab"),
         ([job("a", _cores=3)], {"_cores": 2}, ""),
+        # What can wait does not keep a run waiting, and starts if nothing else can.
+        ([job("late", priority=-1), job("a", turn=1)], {"_cores": 2}, "a"),
+        ([job("b", priority=-1), job("a")], {"_cores": 2}, "ab"),
+        ([job("b", priority=-1), job("a", _cores=3, turn=1)], {"_cores": 2}, "b"),
     ],
 )
 def test_what_fits_starts_in_turns(jobs, free, started):

@@ -72,14 +72,16 @@ def run(options: argparse.Namespace) -> int:
     table = pd.DataFrame(rows, columns=HEADINGS, dtype=object)
     if not exact and not any(one.scales for one in entries):
         table = table.drop(columns=SCALING)  # 1 by definition
-    title = f"{printable(title_of(cells))}; {printable(unit_of(cells))}"
+    unit = printable(unit_of(cells))
+    title = f"{printable(title_of(cells))}; {unit}"
     match options.format:
         case "csv":
             table.columns = [heading.lower() for heading in HEADINGS]
-            table["unit"] = printable(unit_of(cells))
+            table["unit"] = unit
             print(table.to_csv(index=False, lineterminator="\n"), end="")
         case "latex":
             alignment = "".join("r" if heading in RIGHT else "l" for heading in table)
+            table = table.rename(columns={"Median": f"Median, {unit}"})
             print(f"% {title}")
             print(table.to_latex(index=False, escape=True, column_format=alignment), end="")
         case "markdown":
