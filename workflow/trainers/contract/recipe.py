@@ -92,7 +92,8 @@ def optimizer_of(recipe, flags):
 def at_scale(asked, rate, scale):
     """Optimizer and rate for gradients of a loss that was multiplied by a power of two.
 
-    They give the same weights to the bit, and take no kernel that would divide gradients: SGD's
+    They give the same weights, to the bit where nothing is clipped (the 1e-6 that clipping adds to
+    a norm is not scaled), and take no kernel that would divide gradients: SGD's
     decay is multiplied, too, and its rate divided; Adam's steps are the same at any scale if what
     is added to their denominator grows with it, and the norm to clip to.
     """
