@@ -47,7 +47,7 @@ def test_all_hosts_are_the_nodes_unless_a_number_is_given(tmp_path):
         ({"hosts": TWO, "hostfile": "x"}, "cluster: hostfile: got one beside hosts; allowed: eit"),
         ({"hostfile": "/no/such"}, "hostfile: /no/such: cannot be read: No such file or directory"),
         ({"hostfile": "$NO_SUCH"}, "hostfile: $NO_SUCH is not set here; allowed: a file, or"),
-        ({"hosts": TWO, "remote": "ssh '"}, "cluster.remote: no closing quotation; allowed: a com"),
+        ({"hosts": TWO, "remote": "ssh '"}, """got "ssh '"; no closing quotation; allowed: a"""),
         ({"hostfile": "/dev/null"}, "hostfile: /dev/null names no host; allowed: a host a line"),
         ({}, "cluster.nodes: is missing"),
     ],

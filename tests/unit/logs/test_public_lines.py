@@ -10,7 +10,7 @@ import pytest
 from reperf.logs.formats import formats
 from reperf.logs.recognise import NO_FORMAT
 
-from tests.unit.logs.asking import REAL, measure_one, measure_written
+from tests.unit.logs.asking import REAL, measure_one, measure_written, runs_written
 from tests.unit.logs.written import written
 
 SINGLE = "its times are those of single iterations, and not every iteration is printed"
@@ -187,6 +187,13 @@ def test_a_batch_from_which_the_length_of_a_sample_follows_is_said():
         "implied-length: the log counts 524288 tokens a step; with a global batch of 64 by the "
         "command line, a sample has 8192 tokens",
     )
+
+
+@pytest.mark.parametrize(("style", "warned"), [("torchvision", True), ("oneflow-resnet50", False)])
+def test_a_batch_that_nothing_could_contradict_is_said(style, warned):
+    [found] = runs_written(style, written(style))
+    said = any(warning.startswith("given-batch: the command line") for warning in found.warnings)
+    assert (found.status, said) == ("ok", warned)
 
 
 def program(*settings: str, after: str) -> tuple[str, str]:

@@ -260,7 +260,7 @@ def of(systems: str, *workloads: str) -> set[str]:
 TORCH = "pytorch ngc-pytorch"
 EVERY = of(" ".join(one for one in load_systems()))
 TRAINERS = {
-    "frameworks/torch/vgg16.py": of(TORCH, "vgg16"),
+    "frameworks/torch/plain.py": of(TORCH, "vgg16", "alexnet"),
     "frameworks/torch/backend.py": of(TORCH),
     "frameworks/tensorflow/vgg16.py": of("tensorflow2 ngc-tensorflow1", "vgg16"),
     "frameworks/oneflow/backend.py": of("oneflow"),

@@ -228,7 +228,9 @@ def _sources(facts: _Facts) -> list[tuple[str, Any]]:
     known = {name: value for name, value in facts.items() if name != "topology"}
     if "topology" in facts:
         known["nodes"], known["devices_per_node"] = facts["topology"]
-    return [("the command line", list(known.items()))]
+    from reperf.logs.facts import COMMAND_LINE  # noqa: PLC0415 - as in run
+
+    return [(COMMAND_LINE, list(known.items()))]
 
 
 def _object(measured: "Measurement") -> str:

@@ -67,6 +67,7 @@ CHECKS = (
         "No line says how many tokens a sample has: it follows from the batch that was given.",
         refuses=False,
     ),
+    Check("given-batch", "Nothing in the log could contradict your batch.", refuses=False),
     Check("widest", "The window was chosen: the usual one is refused.", refuses=False),
 )
 

@@ -77,7 +77,7 @@ AMP_IN_BF16 = "amp in bf16"  # the precision of a log that was asked for amp, an
 _ALSO = {"amp": {"fp16"}, AMP_IN_BF16: {"amp", "bf16"}}
 """Other words for a precision, which another source may use."""
 
-LOG = "the log"  # the first source of facts
+LOG, COMMAND_LINE = "the log", "the command line"  # the first source of facts, and the last
 
 Name = FactName | Setting
 Value = Any  # of a fact: a number, a text, a pair, or whether a switch is on, as its name has it

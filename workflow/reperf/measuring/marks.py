@@ -3,6 +3,7 @@
 summary.csv, the page, the figures and the tables for papers take their marks from here.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -35,6 +36,7 @@ OF_LOGS = {
     "trained-again": "trained again",
 }
 """The warnings of runs, see reperf.logs.checks -> the marks of their cells."""
+_GAP = re.compile(r"(?:^|, )gap (\d{1,9}\.\d)%(?=, |$)")
 
 
 def marks_of(row: Mapping[str, Any]) -> list[str]:
@@ -66,10 +68,10 @@ def marks_of(row: Mapping[str, Any]) -> list[str]:
 
 def _of_logs(warnings: str) -> list[str]:
     """The marks that follow from warnings; of several gaps, the one that changes the most."""
-    said = [warning.partition(" ") for warning in warnings.split(", ")]
-    marks = [mark for code, mark in OF_LOGS.items() if code in (name for name, *_ in said)]
-    if moved := [float(share.rstrip("%")) for *_, share in said if share]:
-        marks[0] += f": one interval moves it by {max(moved):g} %"
+    said = [warning.partition(" ")[0] for warning in warnings.split(", ")]
+    marks = [mark for code, mark in OF_LOGS.items() if code in said]
+    if shares := _GAP.findall(warnings):
+        marks[0] += f": one interval moves it by {max(map(float, shares)):g} %"
     return marks
 
 

@@ -12,7 +12,7 @@ from math import fsum, inf
 from typing import Any
 
 from reperf.logs.checks import Refused
-from reperf.logs.facts import Fact, Facts
+from reperf.logs.facts import COMMAND_LINE, Fact, Facts
 from reperf.logs.format import SEEN, Format, Record
 from reperf.logs.logged_runs import LoggedRun
 from reperf.measuring.counts import (
@@ -145,6 +145,11 @@ def _implied(facts: Facts, seen: float | None, samples: int) -> Iterator[str]:
     elif seen and not length:
         counted, length = f"{seen:.3g} tokens in the window", round(seen / samples)
     else:
+        if COMMAND_LINE in tellers.get("global_batch", "") and not facts.batch_fits:
+            yield (
+                f"given-batch: {COMMAND_LINE} gives the batch, and the log prints no speed or "
+                "count that could contradict it"
+            )
         return
     yield (
         f"implied-length: the log counts {counted}; with a global batch of "

@@ -25,7 +25,7 @@ class Convolution(NamedTuple):
     size: int = 3
     stride: int = 1
     padding: int = 1
-    pool: int = 0  # of a maximum behind it: so many pixels wide, at a stride of two; 0: none
+    pool: int = 0  # of a maximum after it: so many pixels wide, at a stride of two; 0: none
 
 
 def sides(convolutions, shape):
