@@ -101,7 +101,7 @@ class BuildPython:
     ) -> None:
         """Start what trains a system's workloads by itself; left out, all of them.
 
-        `contents` are those of a Python that was asked for `modules_of` the same. Where the
+        `contents` must be the answer to a question about the same system's `modules_of`. Where the
         framework needs a driver to be imported and this machine has none, the first run or
         `reperf doctor` is the first to do so.
         """

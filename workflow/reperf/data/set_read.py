@@ -54,7 +54,7 @@ def _of_parts(folder: Path) -> tuple[str | None, dict[str, Any] | None]:
 
 
 def _check_parts(folder: Path, content: dict[str, Any]) -> None:
-    """Refuse a small set of which a part has another content than the manifest says.
+    """Refuse a small set if the content of a part differs from its manifest.
 
     The sizes of a large set's parts have been compared; to read them would take as long as a run.
     """

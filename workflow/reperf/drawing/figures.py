@@ -620,7 +620,7 @@ def _draw_bar(axes: Axes, place: int, cell: Any, greatest: float) -> None:  # no
 
 
 def _end_of(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
-    """What stands at the end of a bar: its number and what to know of it, or why there is none."""
+    """The text at the end of a bar: the number and its marks, or why there is no number."""
     if pd.isna(cell.throughput_median):
         return str(cell.status)
     remarks = [cell.status] * (cell.status != "ok") + [cell.marks] * bool(cell.marks)

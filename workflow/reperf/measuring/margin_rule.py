@@ -84,8 +84,8 @@ def judge(rounds: Rounds, margin: float, beside: float = 0) -> Ruling:
 def judge_each(groups: Mapping[str, Rounds], margin: float) -> dict[str, Ruling]:
     """Compare the places of each group with one another; the level is for all groups together.
 
-    The runs of all groups say how much runs scatter, for those of one, such as the ranks of a
-    node, may be too few. A group whose runs scatter more is judged by its own scatter. Groups in
+    The scatter is estimated from the runs of all groups, because one group, such as the ranks of a
+    node, may have too few. A group whose runs scatter more is judged by its own scatter. Groups in
     which nothing can be compared are left out.
     """
     tables = {}

@@ -60,7 +60,7 @@ def slow_nodes(measurements: pd.DataFrame, margin: float = MARGIN) -> list[SlowN
 
 
 def with_marks(summary: pd.DataFrame, nodes: Iterable[SlowNode]) -> pd.DataFrame:
-    """summary.csv with a mark in each cell of which a slow node ran a part."""
+    """summary.csv, with a mark in each cell that ran in part on a slow node."""
     slow = defaultdict(list)
     for node in nodes:
         for moved in node.moved:

@@ -73,7 +73,7 @@ def summarise(
 def _later(
     rows: Iterable[dict[str, Any]], groups: Mapping[tuple[str, ...], pd.DataFrame]
 ) -> set[tuple[str, ...]]:
-    """The cells whose runs took no turns with those of a cell beside them, and came after them."""
+    """The cells whose runs all started after those of a cell that they are compared with."""
     beside = defaultdict(list)
     for row in rows:
         if row["n"]:

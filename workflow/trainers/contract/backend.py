@@ -195,7 +195,7 @@ class Step:
         return ((name, self.read(weight)) for name, weight in self.weights())
 
     def size(self):
-        """How many numbers the weights have, of which none is read: a table may lie far away."""
+        """The number of parameters. No value is read, because a table may lie on another host."""
         return sum(int(np.prod(list(weight.shape))) for _, weight in self.weights())
 
     def begin(self):

@@ -25,7 +25,7 @@ class Bert(nn.Module):
         self.layers = nn.ModuleList([Layer(shape, dropout) for _ in range(shape["layers"])])
         self.pooler = nn.Linear(hidden, hidden)
         self.transform, self.transform_norm = nn.Linear(hidden, hidden), _norm(hidden)
-        # In a list, because a module's own parameters come before those of its parts.
+        # A list keeps the bias last: a module's own parameters come before its parts'.
         self.bias = nn.ParameterList([nn.Parameter(flow.zeros(shape["vocabulary"]))])
         self.nsp = nn.Linear(hidden, bert.SEGMENTS)
 

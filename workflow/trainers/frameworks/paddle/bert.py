@@ -22,7 +22,7 @@ class Bert(nn.Layer):
         self.layers = nn.LayerList([Layer(shape, dropout) for _ in range(shape["layers"])])
         self.pooler = nn.Linear(hidden, hidden)
         self.transform, self.transform_norm = nn.Linear(hidden, hidden), _norm(hidden)
-        # In a list, because a layer's own parameters come before those of its parts.
+        # A list keeps the bias last: a layer's own parameters come before its parts'.
         bias = self.create_parameter([shape["vocabulary"]], is_bias=True)
         self.bias = nn.ParameterList([bias])
         self.nsp = nn.Linear(hidden, bert.SEGMENTS)

@@ -23,7 +23,7 @@ class Bert(nn.Module):
         self.layers = nn.ModuleList(layers)
         self.pooler = nn.Linear(hidden, hidden)
         self.transform, self.transform_norm = nn.Linear(hidden, hidden), _norm(hidden)
-        # In a list, because a module's own parameters come before those of its parts.
+        # A list keeps the bias last: a module's own parameters come before its parts'.
         self.bias = nn.ParameterList([torch.zeros(shape["vocabulary"])])
         self.nsp = nn.Linear(hidden, bert.SEGMENTS)
 
