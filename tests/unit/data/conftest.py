@@ -11,7 +11,6 @@ from reperf.data.text.corpus import Corpus
 from reperf.data.text.wordpiece import train_vocabulary
 
 from tests.helpers.written_files import write
-from tests.unit.data import plain_bert
 from tests.unit.data.sets import OWN, OWN_KEYS, convert, small
 
 
@@ -73,10 +72,3 @@ def embedded_text(embedded) -> Path:
 def embedded_vocabulary(embedded_text: Path) -> list[str]:
     """The vocabulary that is trained on it."""
     return train_vocabulary(Corpus(embedded_text), size=30522, lowercase=True)
-
-
-@pytest.fixture(scope="session")
-def plain_documents(embedded_text: Path, embedded_vocabulary: list[str]) -> list[list[list[str]]]:
-    """What plain Python makes of it: the tokens of each sentence of each document."""
-    with embedded_text.open(encoding="utf-8") as lines:
-        return plain_bert.read_documents(lines, plain_bert.Tokenizer(embedded_vocabulary))
