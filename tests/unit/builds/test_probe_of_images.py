@@ -12,16 +12,10 @@ from reperf.doctor.probe import Request, look
 from reperf.host import Image
 
 from tests.helpers.small_benchmark import SMALL
+from tests.helpers.written_files import write
 
-CONTENTS = {
-    "python": "3.12.1",
-    "system": None,
-    "machine": "x86_64",
-    "libc": "glibc 2.36",
-    "packages": {},
-    "overlay": {},
-    "framework": "9.1",
-}
+CONTENTS = {"python": "3.12.1", "system": None, "machine": "x86_64", "libc": "glibc 2.36"}
+CONTENTS |= {"packages": {}, "overlay": {}, "framework": "9.1"}
 PODMAN = f"""#!/bin/sh
 echo "$@" >> said
 case "$*" in
@@ -35,8 +29,7 @@ esac
 def podman(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The stand-in, in an empty folder where the test is."""
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "podman").write_text(PODMAN)
-    (tmp_path / "podman").chmod(0o755)
+    write(tmp_path / "podman", PODMAN, 0o755)
 
 
 def run_in_image(device: str, **suite: object) -> Run:

@@ -16,6 +16,7 @@ from reperf.config import Container
 from reperf.systems import load_systems
 
 from tests.helpers.refusal import cannot_run, refused_in_one_line
+from tests.helpers.written_files import write
 
 CONFIGURATION = """\
 version: 0.1
@@ -33,7 +34,9 @@ def podman(*arguments: object) -> str:
 def registry(
     tmp_path: Path, small_image: Path, podman_settings: None, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[str]:
-    """The host and port of a registry that holds `tiny:1`, an image without a framework.
+    """The host and port of a registry that holds `tiny:1`, without a framework.
+
+    The entry point of that image prints and fails.
 
     The test is in an empty working folder, and Podman has no image of the registry's.
     """
@@ -53,9 +56,12 @@ def registry(
     (tmp_path / "work").mkdir()
     monkeypatch.chdir(tmp_path / "work")
     try:
+        entry = write(tmp_path / "entry.sh", "#!/bin/sh\necho a banner\nexit 1\n", 0o755)
         with tarfile.open(packed, "w") as image:
             image.add(small_image, ".")
-        podman("import", "--quiet", packed, f"{host}/tiny:1")
+            image.add(entry, "entry.sh")
+        change = ["--change", 'ENTRYPOINT ["/entry.sh"]']
+        podman("import", "--quiet", *change, packed, f"{host}/tiny:1")
         podman("push", "--quiet", f"{host}/tiny:1")
         podman("rmi", "--force", f"{host}/tiny:1")
         yield host
@@ -67,7 +73,9 @@ def registry(
 
 
 @pytest.mark.image
-def test_podman_pulls_by_tag_and_by_digest_and_what_the_registry_lacks_is_refused(registry: str):
+def test_podman_pulls_by_tag_and_by_digest_and_runs_no_entry_point(registry: str):
+    """What the registry lacks is refused."""
+
     def build_of(image: str) -> ImageBuild:
         container = Container(engine="podman", image=f"{registry}/{image}")
         return ImageBuild(load_systems()["pytorch"], container)
