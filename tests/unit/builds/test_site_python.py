@@ -121,27 +121,25 @@ def old_python(folder: Path) -> None:
     write(folder / "bin/python", "#!/bin/sh\necho 3.6\n", 0o755)
 
 
+def without_torch(folder: Path) -> None:
+    next(folder.rglob("torch")).rename(folder / "elsewhere")
+
+
+def does_not_start(before: str, said: str) -> tuple[None, dict, str]:
+    """The case of a line after which no Python starts."""
+    named = {"python": None, "before": before}
+    return None, named, f"after {before!r}: its Python does not start: {said}"
+
+
 @pytest.mark.parametrize(
     ("change", "named", "said"),
     [
         (None, {"python": "nowhere"}, "nowhere: not there: /"),
         (None, {"python": "/usr/share"}, "/usr/share: no Python in its bin/, /usr/share; allowed"),
         (old_python, {}, "{folder}: its Python reports version '3.6'; allowed: 3.7 or later"),
-        (
-            lambda folder: next(folder.rglob("torch")).rename(folder / "elsewhere"),
-            {},
-            "{folder}: has no torch, the framework of PyTorch, for its Python 3.",
-        ),
-        (
-            None,
-            {"python": None, "before": "source /nowhere/env.sh"},
-            "after 'source /nowhere/env.sh': its Python does not start: ",
-        ),
-        (
-            None,
-            {"python": None, "before": "PATH=/nowhere"},
-            "after 'PATH=/nowhere': its Python does not start: neither python nor python3 is on",
-        ),
+        (without_torch, {}, "{folder}: has no torch, the framework of PyTorch, for its Python 3."),
+        does_not_start("source /nowhere/env.sh", ""),
+        does_not_start("PATH=/nowhere", "neither python nor python3 is on"),
     ],
 )
 def test_an_environment_that_does_not_do_is_one_line_before_anything_is_planned(

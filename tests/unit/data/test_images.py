@@ -10,7 +10,7 @@ from statistics import mean
 import pytest
 from PIL import Image as pillow
 from reperf.data.images.convert import FOLDER, PHOTOGRAPHS, make
-from reperf.data.images.formats import FORMATS, LONGEST, OFRECORD, RECORDIO, TFRECORD
+from reperf.data.images.formats import FORMATS, LONGEST
 from reperf.data.images.image import Image, read_headers
 
 from tests.helpers.written_files import write
@@ -102,15 +102,15 @@ MAGICAL_BY_MXNET = bytes.fromhex(
 
 
 @pytest.mark.parametrize(
-    ("record_format", "image", "written"),
+    ("name", "image", "written"),
     [
-        (TFRECORD, TENCH, TENCH_BY_TENSORFLOW),
-        (OFRECORD, TENCH, TENCH_BY_ONEFLOW),
-        (RECORDIO, TENCH._replace(data=MAGICAL, index=70000), MAGICAL_BY_MXNET),
+        ("tfrecord", TENCH, TENCH_BY_TENSORFLOW),
+        ("ofrecord", TENCH, TENCH_BY_ONEFLOW),
+        ("recordio", TENCH._replace(data=MAGICAL, index=70000), MAGICAL_BY_MXNET),
     ],
 )
-def test_a_record_is_what_others_write(record_format, image, written):
-    assert b"".join(record_format.frame(image)) == written
+def test_a_record_is_what_others_write(name, image, written):
+    assert b"".join(FORMATS[name].frame(image)) == written
 
 
 @pytest.mark.parametrize(
@@ -123,7 +123,7 @@ def test_a_record_is_what_others_write(record_format, image, written):
 def test_recordio_gives_every_image_back_wherever_the_magic_word_stands(pieces):
     """And at multiples of four that word stands only where a piece begins."""
     image = TENCH._replace(data=b"".join(pieces) + TENCH.data)
-    record = b"".join(RECORDIO.frame(image))
+    record = b"".join(FORMATS["recordio"].frame(image))
     assert record_readers.recordio(record) == [(0, image.label, image.index, image.data)]
     words = struct.unpack(f"<{len(record) // 4}I", record)
     at, begins = 0, []
@@ -136,7 +136,7 @@ def test_recordio_gives_every_image_back_wherever_the_magic_word_stands(pieces):
 def test_an_image_too_large_for_recordio_is_refused():
     largest = LONGEST - 24  # MXNet's header
     with pytest.raises(ValueError, match=f"{largest + 1} bytes; allowed in RecordIO: {largest}"):
-        RECORDIO.frame(TENCH._replace(data=bytes(largest + 1)))
+        FORMATS["recordio"].frame(TENCH._replace(data=bytes(largest + 1)))
 
 
 formats = pytest.mark.parametrize("format_name", FORMATS)

@@ -105,33 +105,19 @@ TEXT = {"vocabulary": "v.txt", "passes": 3, "sequence_length": 64, "max_predicti
 @pytest.mark.parametrize(
     ("asked", "digest"),
     [
-        ({}, "42e9fec5659d41fc999dc852c02fd48029969dc4f8af2c0481f788c2460c6feb"),
-        (
-            {"name": "i", "images": "/x", "parts": 256, "seed": 3},
-            "6a9ac16b3f78333d366419b400d74f068704187412379156188c0540fed57d6f",
-        ),
-        (
-            {"name": "embedded-text", "kind": "text"},
-            "ba5306b8f1040f00da23a28e8c8d7096c3502b2cbe67e90996908cc81f19e2a1",
-        ),
-        (
-            {"name": "w", "kind": "text", "text": "/t", **TEXT},
-            "7b34cc262364a480586e197c0e76c6dce90464ffb2b70e40ce50d1a346c938e9",
-        ),
+        ({}, "42e9fec5659d41fc"),
+        ({"name": "i", "images": "/x", "parts": 256, "seed": 3}, "6a9ac16b3f78333d"),
+        ({"name": "embedded-text", "kind": "text"}, "ba5306b8f1040f00"),
+        ({"name": "w", "kind": "text", "text": "/t", **TEXT}, "7b34cc262364a480"),
     ],
 )
 def test_a_new_kind_changes_no_plan_of_others(asked, digest):
     data = Data(**asked)
-    suite = {
-        "name": "small",
-        "workload": {"images": "resnet50", "text": "bert-base"}[data.kind],
-        "shape": data.of_kind.decided_shape(),
-        "precision": "fp32",
-        "batch_size": 1,
-        "systems": ["pytorch"],
-    }
+    workload = {"images": "resnet50", "text": "bert-base"}[data.kind]
+    suite = {"name": "small", "workload": workload, "shape": data.of_kind.decided_shape()}
+    suite |= {"precision": "fp32", "batch_size": 1, "systems": ["pytorch"]}
     runs = Plans(load_report({"device": "cpu", "data": asked, "suites": [suite]})).runs
-    assert {plan.data for plan in runs.values()} == {digest}
+    assert {plan.data[:16] for plan in runs.values()} == {digest}
 
 
 @kinds

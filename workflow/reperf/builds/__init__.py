@@ -260,7 +260,7 @@ def why_build(build: Build) -> str:
     """Why a build must be made before runs can use it, in one line; "" if it need not."""
     folder = build.folder
     try:
-        built = Built.read(build.folder)
+        built = Built.read(folder)
     except ReperfError as error:
         return str(error)
     if built.built_in != str(folder.resolve()):
