@@ -157,16 +157,6 @@ def test_what_is_no_whole_manifest_or_lacks_a_byte_is_no_set(data, copied):
 
 
 @kinds
-def test_the_users_input_is_refused_in_one_line_where_it_is_missing(data, tmp_path):
-    data.of_kind.check()
-    Data(kind=data.kind).of_kind.check()
-    gone = data.model_copy(update={data.kind: tmp_path / "gone"})
-    for refused in (gone.of_kind.check, lambda: convert(gone, tmp_path / "out")):
-        with pytest.raises(ReperfError, match=r"^.*/gone(/source.txt)?: no such f.*; allowed: .*$"):
-            refused()
-
-
-@kinds
 @pytest.mark.long
 def test_an_embedded_set_is_made_and_converted_and_its_size_estimated_near_what_it_is(
     kind, embedded

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 from reperf.data import text_files
+from reperf.data.kinds import KINDS
 from reperf.data.text_files import END
 from reperf.errors import ReperfError
 
@@ -58,6 +59,11 @@ def holding(make: Callable[[Path], None], *folders: str) -> Callable[[Path], Non
     return fill
 
 
+def line_with(column: int, *found: str) -> str:
+    """A line of clicks with another field, or several, or none, in a column, from 1."""
+    return "\t".join([*CLICK[: column - 1], *found, *CLICK[column:]]) + "\n"
+
+
 def link(target: str) -> Callable[[Path], None]:
     return lambda path: path.symlink_to(target)
 
@@ -83,6 +89,27 @@ def named(raw: bytes) -> dict[str, bytes]:
         ("pairs", (b"a\n" * 2, b"a\n" + b"c" * 41), f"own/target.txt: line 2: {TOO_LONG}"),
         ("pairs", (b"a\n",), "own/target.txt: no such file; allowed: a folder that holds source."),
         ("pairs", (b"a\n", b"b\n"), "own: has 1 pairs; allowed: one or more for each of 2 parts"),
+        *(
+            ("clicks", 30 * LINE + line_with(column, *found) + 9 * LINE, f"own, line 31: {said}")
+            for column, found, said in (
+                (40, [], "39 columns; allowed: 40, 0 or 1, 13 integers and 26 words of 8 hexadeci"),
+                (40, ["00ff00aa", ""], "41 columns; allowed: 40"),
+                (1, ["2"], "column 1: got '2'; allowed: 0 or 1"),
+                (1, ["10"], "column 1: got '10'; allowed: 0 or 1"),
+                (
+                    2,
+                    ["1.5"],
+                    "column 2: got '1.5'; allowed: a whole number of up to 18 digits, or ",
+                ),
+                (2, ["-"], "column 2: got '-'; allowed: a whole number"),
+                (14, ["9" * 19], "column 14: got '9999999999999999999'; allowed: a whole number"),
+                (40, ["xyzw0000"], "column 40: got 'xyzw0000'; allowed: 8 hexadecimal digits, 0 "),
+                (15, ["0123456"], "column 15: got '0123456'; allowed: 8 hexadecimal"),
+                (40, ["x" * 41], f"column 40: got '{'x' * 40}...'; allowed: 8 hexadecimal"),
+                (40, ["00ff00aa\r"], r"column 40: got '00ff00aa\r'; allowed: 8 hexadecimal"),
+            )
+        ),
+        *((kind, None, f"own{'/source.txt' * (kind == 'pairs')}: no such f") for kind in KINDS),
         ("clicks", LINE, "own: part 1 of 2 would hold no line; allowed: at least one for each"),
         ("clicks", b"x" * 10_000, "own, line 1: 1 columns; allowed: 40, 0 or 1, 13 integers"),
         ("text", b"One.\n\n" * 9 + b"\xff\n", r"own: byte 54: got b'\xff'; allowed: a sentence "),
@@ -108,12 +135,18 @@ def named(raw: bytes) -> dict[str, bytes]:
         ),
     ],
 )
-def test_input_that_cannot_be_converted_is_named_and_leaves_nothing(kind, written, said, tmp_path):
+def test_input_that_cannot_be_converted_is_named_and_leaves_nothing(
+    kind, written, said, tmp_path, monkeypatch
+):
     keys = {"longest": 41}
-    if kind == "pairs":
+    if isinstance(written, tuple):
         written = dict(zip(("source.txt", "target.txt"), written, strict=False))
     if kind == "text":
         keys = {"vocabulary": write(tmp_path / "mine.txt", VOCABULARY), "vocabulary_size": 7}
+    if kind == "clicks":
+        monkeypatch.setattr(text_files, "PIECE", 1000)  # several pieces in each part
+    if written is None:
+        written = Path.exists
     (written if callable(written) else lambda path: write(path, written))(tmp_path / "own")
     assert refusal(small(kind, tmp_path / "own", parts=2, **keys), tmp_path).startswith(said)
 
@@ -177,33 +210,9 @@ def test_an_image_that_is_broken_or_would_fill_the_memory_or_lose_its_bits_is_na
     assert re.fullmatch(f"own/train/n02/bad.JPEG: {said}", found)
 
 
-@pytest.mark.parametrize(
-    ("column", "found", "said"),
-    [
-        (40, [], "39 columns; allowed: 40, 0 or 1, 13 integers and 26 words of 8 hexadecimal"),
-        (40, ["00ff00aa", ""], "41 columns; allowed: 40"),
-        (1, ["2"], "column 1: got '2'; allowed: 0 or 1"),
-        (1, ["10"], "column 1: got '10'; allowed: 0 or 1"),
-        (2, ["1.5"], "column 2: got '1.5'; allowed: a whole number of up to 18 digits, or nothing"),
-        (2, ["-"], "column 2: got '-'; allowed: a whole number"),
-        (14, ["9" * 19], "column 14: got '9999999999999999999'; allowed: a whole number"),
-        (40, ["xyzw0000"], "column 40: got 'xyzw0000'; allowed: 8 hexadecimal digits, 0 to 9 and"),
-        (15, ["0123456"], "column 15: got '0123456'; allowed: 8 hexadecimal"),
-        (40, ["00ff00aa\r"], r"column 40: got '00ff00aa\r'; allowed: 8 hexadecimal"),
-    ],
-)
-def test_a_bad_line_of_clicks_is_named_by_line_and_column(
-    tmp_path, monkeypatch, column, found, said
-):
-    monkeypatch.setattr(text_files, "PIECE", 1000)
-    bad = "\t".join([*CLICK[: column - 1], *found, *CLICK[column:]]) + "\n"
-    own = write(tmp_path / "own", 30 * LINE + bad + 9 * LINE)
-    assert refusal(small("clicks", own), tmp_path).startswith(f"own, line 31: {said}")
-
-
 def test_the_longest_number_of_clicks_has_eighteen_digits(tmp_path):
-    longest = "\t".join([CLICK[0], "9" * 18, *CLICK[2:]]) + "\n"
-    assert convert(small("clicks", write(tmp_path / "own", 9 * longest)), tmp_path).samples == 9
+    own = write(tmp_path / "own", 9 * line_with(2, "9" * 18))
+    assert convert(small("clicks", own), tmp_path).samples == 9
 
 
 @pytest.mark.parametrize(
