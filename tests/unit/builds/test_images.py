@@ -1,25 +1,41 @@
 """Images: what cannot be meant or lacks what it takes is refused, and what is in one is known."""
 
+import json
 import os
+import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import tarfile
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from reperf.builds import RECORD, ImageBuild, digest_of, fingerprint_of, read_environment
+from reperf.builds import RECORD, Built, ImageBuild, digest_of, fingerprint_of, read_environment
+from reperf.builds import build_of as build_of_run
+from reperf.builds.engines import engine_called
+from reperf.builds.fitness import why_not_compiled
 from reperf.builds.image_build import _LOOK, build_image
-from reperf.config import Container, load_report
+from reperf.config import Container, Run, load_report
+from reperf.doctor.probe import Request, look
+from reperf.host import Image
 from reperf.machine import check_containers, resolve
 from reperf.systems import load_systems
 
-from tests.helpers.refusal import refused_in_one_line
+from tests.helpers.refusal import cannot_run, refused_in_one_line
 from tests.helpers.small_benchmark import SMALL
-from tests.helpers.small_image import link_image
+from tests.helpers.small_image import link_image, make_image
 from tests.helpers.written_files import write
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic"}
 PACKAGES = "usr/lib/python3/dist-packages"
+
+
+@pytest.fixture(scope="session")
+def small_image(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An image with Python and no framework; who changes it takes link_image of it."""
+    return make_image(tmp_path_factory.mktemp("small") / "image")
 
 
 @pytest.fixture
@@ -72,6 +88,77 @@ def test_a_framework_that_needs_a_driver_is_there_even_if_it_cannot_tell_its_ver
     # The same image, and options that the engine has not got.
     with refused_in_one_line(f"{image}: does not start with podman: "):
         build_image(build_of(image, options=("--no-such",)))
+
+
+CONFIGURATION = """\
+version: 0.1
+storage: {{filesystem: {{rootdirectory: {folder}/store}}}}
+http: {{addr: "127.0.0.1:0"}}
+"""
+
+
+def podman(*arguments: object) -> str:
+    done = subprocess.run(["podman", *arguments], check=True, capture_output=True, text=True)
+    return done.stdout
+
+
+@pytest.fixture
+def registry(
+    tmp_path: Path, small_image: Path, podman_settings: None, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[str]:
+    """The host and port of a registry that holds `tiny:1`, without a framework.
+
+    The entry point of that image prints and fails. The test is in an empty working folder, and
+    Podman has no image of the registry's.
+    """
+    if shutil.which("docker-registry") is None:
+        cannot_run("docker-registry: apt-get install docker-registry")
+    settings, log, packed = (tmp_path / name for name in ("registry.yml", "log", "image.tar"))
+    settings.write_text(CONFIGURATION.format(folder=tmp_path))
+    with log.open("wb") as said:
+        serve = ["docker-registry", "serve", settings]
+        server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=said)
+    while not (found := re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text())):
+        assert server.poll() is None, log.read_text()
+        time.sleep(0.1)
+    host = f"localhost:{found[1]}"
+    (tmp_path / "podman.conf").write_text(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n')
+    monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(tmp_path / "podman.conf"))
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    try:
+        entry = write(tmp_path / "entry.sh", "#!/bin/sh\necho a banner\nexit 1\n", 0o755)
+        with tarfile.open(packed, "w") as image:
+            image.add(small_image, ".")
+            image.add(entry, "entry.sh")
+        change = ["--change", 'ENTRYPOINT ["/entry.sh"]']
+        podman("import", "--quiet", *change, packed, f"{host}/tiny:1")
+        podman("push", "--quiet", f"{host}/tiny:1")
+        podman("rmi", "--force", f"{host}/tiny:1")
+        yield host
+    finally:
+        server.kill()
+        server.wait()
+        if left := podman("images", "--quiet", "--filter", f"reference={host}/*").split():
+            podman("rmi", "--force", *left)
+
+
+@pytest.mark.image
+def test_podman_pulls_by_tag_and_by_digest_and_runs_no_entry_point(registry: str):
+    """What the registry lacks is refused, unless it was made here."""
+    engine, folder = engine_called("podman"), Path("images")
+    local, digest = engine.pull(f"{registry}/tiny:1", folder)
+    assert local == f"{registry}/tiny@{digest}"
+    podman("rmi", "--force", local)
+    exact = f"{registry}/tiny:1@{digest}"
+    assert engine.pull(exact, folder) == (local, digest)
+    with refused_in_one_line(f"{exact}: has no torch: ModuleNotFoundError"):
+        build_image(build_of(exact))
+    for lacking in (f"{registry}/nothing:1", f"{registry}/tiny@sha256:{'ab' * 32}"):
+        with refused_in_one_line(f"{lacking}: cannot be pulled: "):
+            build_image(build_of(lacking))
+    podman("tag", local, f"{registry}/nothing:1")
+    assert engine.pull(f"{registry}/nothing:1", folder)[1] == digest
 
 
 def at(image: str) -> dict:
@@ -157,3 +244,78 @@ def test_a_package_inside_another_is_missed_without_running_the_other(tmp_path: 
             [sys.executable, "-c", _LOOK, *asked], env={"PYTHONPATH": shown}, text=True
         )
         assert said.split() == [asked[place] for place in missing]
+
+
+CONTENTS = {"python": "3.12.1", "system": None, "machine": "x86_64", "libc": "glibc 2.36"}
+CONTENTS |= {"packages": {}, "overlay": {}, "framework": "9.1"}
+PODMAN = f"""#!/bin/sh
+echo "$@" >> said
+case "$*" in
+*trainers.inside*) echo '{json.dumps(CONTENTS)}';;
+*sys.version_info*) echo 3.12;;
+esac
+"""
+
+
+@pytest.fixture
+def stand_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stand-in for Podman that notes how it was started, in an empty folder of the test's."""
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "podman", PODMAN, 0o755)
+
+
+def run_in_image(device: str, **suite: object) -> Run:
+    image = {"images": {"pytorch": "me/torch"}, "container": {"engine": "podman"}}
+    image |= {"device": device, "suites": [SMALL["suites"][0] | suite]}
+    report = load_report(SMALL | image)
+    return report.runs(report.suites[0])[0]
+
+
+def pull(run: Run, **more: object) -> None:
+    """What the workflow leaves behind once it has pulled an image."""
+    build = build_of_run(run)
+    build.folder.mkdir(parents=True)
+    Built(
+        recipe_sha256=build.recipe_digest,
+        built_in=str(build.folder.resolve()),
+        local_image="me/torch",
+        image=Image(reference="me/torch", digest="sha256:0", engine="podman", engine_version="4.3"),
+        python="3.12.1",
+        packages={},
+        **more,
+    ).write(build.folder)
+
+
+# Some frameworks cannot be imported without a driver, which a container has only with its GPUs.
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize(("device", "with_gpus"), [("cuda", True), ("cpu", False)])
+def test_an_image_is_looked_into_with_the_gpus_that_its_runs_use(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, device: str, with_gpus: bool
+):
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    run = run_in_image(device)
+    pull(run)
+    asked = Request(node="here", folder=tmp_path, meeting="no", secret="no", runs=(run,))
+    (state,) = look(asked).environments.values()
+    assert (state.trouble, state.framework) == ("", "torch 9.1")
+    said = (tmp_path / "said").read_text().splitlines()
+    started = [line for line in said if line.startswith("run ")]
+    assert len(started) > 1
+    assert all(("--device=nvidia.com/gpu=all" in line) == with_gpus for line in started)
+
+
+@pytest.mark.usefixtures("stand_in")
+@pytest.mark.parametrize(
+    ("compilers", "why"),
+    [
+        ({"cpu": "/usr/bin/g++", "cuda": "/usr/bin/gcc"}, None),
+        ({"cpu": "/usr/bin/g++", "cuda": None}, "needs a C compiler, and none is in me/torch: gcc"),
+    ],
+)
+def test_what_compiles_in_an_image_needs_a_compiler_there(tmp_path, monkeypatch, compilers, why):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    run = run_in_image("cuda", systems=[{"system": "pytorch", "variants": "compile"}])
+    assert why_not_compiled(run) is None, "nobody has looked into the image yet"
+    pull(run, compilers=compilers)
+    said = why_not_compiled(run)
+    assert (said is None) if why is None else (why in said)
