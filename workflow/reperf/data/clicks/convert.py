@@ -119,12 +119,13 @@ def _fault_in(fields: Sequence[bytes]) -> str:
     if len(fields) != COLUMNS:
         return f"{len(fields)} columns; allowed: {COLUMNS}, {LAYOUT}"
     kinds = [_LABEL] + [_INTEGER] * (_FIRST_WORD - 1) + [_WORD] * len(WORDS)
-    for column, (field, (pattern, allowed)) in enumerate(zip(fields, kinds, strict=True), 1):
-        if not re.fullmatch(pattern, field):
-            got = field.decode("utf-8", "replace")
-            shown = got if len(got) <= 40 else got[:40] + "..."
-            return f"column {column}: got {shown!r}; allowed: {allowed}"
-    raise AssertionError
+    column, got, allowed = next(
+        (column, field.decode("utf-8", "replace"), allowed)
+        for column, (field, (pattern, allowed)) in enumerate(zip(fields, kinds, strict=True), 1)
+        if not re.fullmatch(pattern, field)
+    )
+    shown = got if len(got) <= 40 else got[:40] + "..."
+    return f"column {column}: got {shown!r}; allowed: {allowed}"
 
 
 def make(path: Path) -> None:
