@@ -12,7 +12,16 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from reperf.builds import RECORD, Built, ImageBuild, digest_of, fingerprint_of, read_environment
+from reperf.builds import (
+    RECORD,
+    Built,
+    ImageBuild,
+    digest_now,
+    digest_of,
+    fingerprint_of,
+    read_environment,
+    why_build,
+)
 from reperf.builds import build_of as build_of_run
 from reperf.builds.engines import engine_called
 from reperf.builds.fitness import why_not_compiled
@@ -271,19 +280,13 @@ def run_in_image(device: str, **suite: object) -> Run:
     return report.runs(report.suites[0])[0]
 
 
-def pull(run: Run, **more: object) -> None:
+def pull(build: ImageBuild, local: str = "me/torch", **more: object) -> None:
     """What the workflow leaves behind once it has pulled an image."""
-    build = build_of_run(run)
-    build.folder.mkdir(parents=True)
-    Built(
-        recipe_sha256=build.recipe_digest,
-        built_in=str(build.folder.resolve()),
-        local_image="me/torch",
-        image=Image(reference="me/torch", digest="sha256:0", engine="podman", engine_version="4.3"),
-        python="3.12.1",
-        packages={},
-        **more,
-    ).write(build.folder)
+    digest = digest_of(Path(local)) if Path(local).exists() else "sha256:0"
+    image = Image(reference=local, digest=digest, engine="podman", engine_version="4.3")
+    built = {"python": "3.12.1", "packages": {}, "image": image, "local_image": local} | more
+    folder = build.folder.resolve()
+    Built(recipe_sha256=build.recipe_digest, built_in=str(folder), **built).write(build.folder)
 
 
 # Some frameworks cannot be imported without a driver, which a container has only with its GPUs.
@@ -294,7 +297,7 @@ def test_an_image_is_looked_into_with_the_gpus_that_its_runs_use(
 ):
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     run = run_in_image(device)
-    pull(run)
+    pull(build_of_run(run))
     asked = Request(node="here", folder=tmp_path, meeting="no", secret="no", runs=(run,))
     (state,) = look(asked).environments.values()
     assert (state.trouble, state.framework) == ("", "torch 9.1")
@@ -316,6 +319,24 @@ def test_what_compiles_in_an_image_needs_a_compiler_there(tmp_path, monkeypatch,
     monkeypatch.setenv("PATH", str(tmp_path))
     run = run_in_image("cuda", systems=[{"system": "pytorch", "variants": "compile"}])
     assert why_not_compiled(run) is None, "nobody has looked into the image yet"
-    pull(run, compilers=compilers)
+    pull(build_of_run(run), compilers=compilers)
     said = why_not_compiled(run)
     assert (said is None) if why is None else (why in said)
+
+
+def test_an_image_that_has_changed_or_is_gone_is_built_again(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    local = write(tmp_path / "image/program", "1").parent
+    build = build_of(local)
+    pull(build, str(local), fingerprint=fingerprint_of(local))
+    first = digest_of(local)
+    assert (why_build(build), digest_now(build)) == ("", first)
+    assert why_build(build_of(local, "docker")) == f"{build.folder}: was built with podman"
+    write(local / "program", "changed")
+    digest_now.cache_clear()
+    assert why_build(build) == f"{build.folder}: its image {local} has changed since"
+    assert digest_now(build) == digest_of(local) != first
+    shutil.rmtree(local)
+    digest_now.cache_clear()
+    assert why_build(build) == f"{build.folder}: its image {local} is gone"
+    assert digest_now(build) == first
