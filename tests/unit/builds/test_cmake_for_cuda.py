@@ -11,6 +11,7 @@ import pytest
 from reperf.systems import SYSTEMS
 
 from tests.helpers.refusal import cannot_run
+from tests.helpers.written_files import write
 
 PROGRAM = SYSTEMS / "mxnet/compile/cmake_for_cuda.py"
 
@@ -33,25 +34,18 @@ def folder(tmp_path: Path) -> Path:
     needs = "int cuDeviceGet(int *, int); void *kept[] = {cuDeviceGet};"
     linked = ("-Wl,--no-as-needed", str(driver), "-Wl,--unresolved-symbols=ignore-all")
     compiled(folder / "mxnet/libmxnet.so", needs, *linked)
-    for name in ("cu13/bin/nvcc", "cu13/lib/libcudart.so.13", "nccl/lib/libnccl.so.2"):
-        (folder / "nvidia" / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / "nvidia" / name).touch()
-    (folder / "nvidia/cu13/bin/nvcc").chmod(0o755)
+    libraries = ("cu13/lib/libcudart.so.13", "nccl/lib/libnccl.so.2")
+    write(folder / "nvidia", dict.fromkeys(libraries, ""))
+    write(folder / "nvidia/cu13/bin/nvcc", "", 0o755)
     return folder
 
 
 def run(folder: Path, cmake: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Start the program where `cmake` is a script of the shell's."""
-    programs = folder.parents[2] / "bin"
-    (programs / "cmake").write_text(f"#!/bin/sh\n{cmake}\n")
-    (programs / "cmake").chmod(0o755)
-    return subprocess.run(
-        [PROGRAM, *arguments],
-        check=False,
-        capture_output=True,
-        text=True,
-        env={"PATH": f"{programs}:/usr/bin:/bin"},
-    )
+    programs = write(folder.parents[2] / "bin/cmake", f"#!/bin/sh\n{cmake}\n", 0o755).parent
+    environment = {"PATH": f"{programs}:/usr/bin:/bin"}
+    command = [PROGRAM, *arguments]
+    return subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
 
 
 def loads(library: str) -> str:
@@ -70,32 +64,23 @@ def test_mxnet_can_be_loaded_whether_there_is_a_driver_or_not(folder):
     assert driver.returncode == alone.returncode, "it needs one"
 
 
-def test_cuda_is_that_of_the_packages(folder):
+def test_cuda_is_that_of_the_packages_and_all_else_is_as_horovod_says(folder):
     cuda, nccl = folder / "nvidia/cu13", folder / "nvidia/nccl"
     told = 'echo "$@"; command -v nvcc; echo $HOROVOD_CUDA_HOME $HOROVOD_NCCL_INCLUDE'
-    answer = run(folder, told, "..", "-DCMAKE_BUILD_TYPE=Debug")
     libraries = f"-DCUDA_CUDART={cuda}/lib/libcudart.so.13 -DNCCL_LIBRARY={nccl}/lib/libnccl.so.2"
-    assert answer.stdout.splitlines() == [
+    assert run(folder, told, "..", "-DCMAKE_BUILD_TYPE=Debug").stdout.splitlines() == [
         f".. -DCMAKE_BUILD_TYPE=Debug {libraries}",
         f"{cuda}/bin/nvcc",
         f"{cuda} {nccl}/include",
     ]
-
-
-def test_what_is_configured_is_built_as_horovod_says_and_a_cmake_that_fails_fails(folder):
     assert run(folder, 'echo "$@"', "--build", ".").stdout == "--build .\n"
     assert run(folder, "exit 3", "..").returncode == 3
-
-
-@pytest.mark.parametrize("compilers", [0, 2])
-def test_another_number_of_compilers_than_one_is_refused(compilers, folder):
-    first = folder / "nvidia/cu13/bin/nvcc"
-    if compilers:
-        shutil.copytree(first.parent, folder / "nvidia/cu14/bin")
-    else:
-        first.unlink()
-    answer = run(folder, "echo reached", "..")
-    assert answer.stdout == ""
-    assert answer.stderr == (
-        f"{folder}/nvidia: got {compilers} x cu[1-9]*/bin/nvcc; allowed: the packages of one CUDA\n"
-    )
+    # Of another number of compilers than one, none is meant.
+    second = shutil.copytree(cuda / "bin", folder / "nvidia/cu14/bin")
+    for compilers in (2, 0):
+        if not compilers:
+            shutil.rmtree(second)
+            shutil.rmtree(cuda / "bin")
+        answer = run(folder, "echo reached", "..")
+        said = f"got {compilers} x cu[1-9]*/bin/nvcc; allowed: the packages of one CUDA\n"
+        assert (answer.stdout, answer.stderr) == ("", f"{folder}/nvidia: {said}")

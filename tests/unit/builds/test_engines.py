@@ -7,6 +7,7 @@ import pytest
 from reperf.builds.engines import Box, engine_called, parse_reference
 
 from tests.helpers.refusal import refused_in_one_line
+from tests.helpers.written_files import write
 
 DIGEST = "sha256:" + "ab" * 32
 BOX = Box(
@@ -100,9 +101,7 @@ def test_what_is_no_reference_is_refused(text: str):
 @pytest.mark.parametrize("text", [f"docker://me/torch:1@{DIGEST}", f"me/torch@{DIGEST}"])
 def test_apptainer_pulls_by_the_digest_alone(tmp_path: Path, monkeypatch, text: str):
     # It refuses a reference with both a tag and a digest, and wants docker:// once.
-    program = tmp_path / "apptainer"
-    program.write_text('#!/bin/sh\nfor last; do :; done\necho "$last" > "$3"\n')
-    program.chmod(0o755)
+    write(tmp_path / "apptainer", '#!/bin/sh\nfor last; do :; done\necho "$last" > "$3"\n', 0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     local, digest = engine_called("apptainer").pull(text, tmp_path)
     assert Path(local).read_text() == f"docker://me/torch@{DIGEST}\n"

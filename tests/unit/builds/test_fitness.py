@@ -71,23 +71,19 @@ def test_a_builds_code_is_held_against_gpu_and_driver(
     assert (found or "").endswith(why or "")
 
 
-def asked(*systems: object, precision: str = "fp32", **report: object) -> dict:
+def asked(*systems: object, precision: str = "fp32", **report: object) -> Report:
     """A report on one node of eight GPUs, or on what else is said."""
     suite = SMALL["suites"][0] | {"input": "synthetic", "systems": [*systems]}
-    node = {"device": "cuda", "cluster": {"nodes": 1, "devices_per_node": 8}}
-    return node | {"suites": [suite | {"precision": precision}]} | report
-
-
-def runs_of(report: Report) -> set[tuple[str, str | None]]:
-    """The systems that run, and by which locks."""
-    return {(run.system, run.lock) for run in report.runs(report.suites[0])}
+    node = {"device": "cuda", "cluster": {"nodes": 1, "devices_per_node": 8}, "build": "lock"}
+    return load_report(node | {"suites": [suite | {"precision": precision}]} | report)
 
 
 def cells_of(report: Report) -> list:
     return [*report.cells(report.suites[0])]
 
 
-def written_down(report: Report) -> Report:
+def again(report: Report) -> Report:
+    """The same, written down and read."""
     return load_report(report.model_dump(mode="json", by_alias=True))
 
 
@@ -111,7 +107,7 @@ def seen(monkeypatch: pytest.MonkeyPatch) -> list[Host]:
 )
 def test_the_first_lock_that_runs_on_the_gpus_is_taken(seen, there: Host, lock: str | None):
     seen.append(there)
-    report = resolve(load_report(asked("pytorch", "oneflow", build="lock")))
+    report = resolve(asked("pytorch", "oneflow"))
     runs = [run for run in report.runs(report.suites[0]) if run.system == "pytorch"]
     assert {(run.lock, build_of(run).id) for run in runs} == {(lock, f"pytorch.{lock or 'cuda'}")}
     assert "PyTorch" not in report.left_out()
@@ -133,71 +129,70 @@ def test_the_doctor_decides_for_those_nodes_alone_at_which_it_looked(
     probed = diagnosis(PROBE.model_copy(update={"host": host("9.0")}))
     probed.model_copy(update=looked_at).write(DIAGNOSIS)
     assert bool(hosts_seen(None)) == knows
-    report = resolve(load_report(asked("oneflow", build="lock")))
-    assert bool(report.left_out()) == knows
+    assert bool(resolve(asked("oneflow")).left_out()) == knows
 
 
 @pytest.mark.parametrize(
     ("capability", "engine", "build", "container"),
     [
-        ("8.0", "podman", {}, False),
-        ("9.0", "podman", {}, True),
-        ("9.0", None, {}, None),  # nothing is here to run it
-        ("9.0", "podman", {"build": "lock"}, None),
-        ("10.0", "podman", {}, None),  # the image has no code for it either
+        ("8.0", "podman", None, False),
+        ("9.0", "podman", None, True),
+        ("9.0", None, None, None),  # nothing is here to run it
+        ("9.0", "podman", "lock", None),
+        ("10.0", "podman", None, None),  # the image has no code for it either
     ],
 )
 def test_an_image_is_taken_where_no_lock_runs_on_the_gpus(
-    seen, monkeypatch, *, capability: str, engine: str | None, build: dict, container: bool | None
+    seen, monkeypatch, *, capability: str, engine: str | None, build: str, container: bool | None
 ):
     seen.append(host(capability))
     monkeypatch.setattr("reperf.machine.engine_here", lambda: engine)
-    report = resolve(load_report(asked("oneflow", **build)))
+    report = resolve(asked("oneflow", build=build))
     runs = [bool(run.container) for run in report.runs(report.suites[0])]
     assert {*runs} == ({container} - {None})
     assert bool(report.left_out()) == (container is None)
     assert report.container.engine == ("podman" if container else None)
-    assert cells_of(written_down(report)) == cells_of(report)
+    assert cells_of(again(report)) == cells_of(report)
+
+
+MINE = {"locks": {"oneflow": "cuda"}, "unfit": {"pytorch": {"lock": "I say so"}}}
 
 
 def test_what_the_gpus_decide_comes_back_with_a_report_that_was_written_down(seen):
     seen.append(host("7.0"))
-    mine = {"locks": {"oneflow": "cuda"}, "unfit": {"pytorch": {"lock": "I say so"}}}
-    report = resolve(load_report(asked("pytorch", "ngc-mxnet", build="lock", hardware=mine)))
+    report = resolve(asked("pytorch", "ngc-mxnet", hardware=MINE))
     assert report.hardware.locks == {"pytorch": "volta"}
     assert [*report.hardware.unfit] == ["ngc-mxnet"]
-    again = written_down(report)
-    assert cells_of(again) == cells_of(report)
-    assert runs_of(again) == {("pytorch", "volta")}
-    assert again.left_out() == report.left_out() != ""
+    back = again(report)
+    assert cells_of(back) == cells_of(report)
+    assert {(run.system, run.lock) for run in back.runs(back.suites[0])} == {("pytorch", "volta")}
+    assert back.left_out() == report.left_out() != ""
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_on_cpus_and_on_unseen_hardware_the_hardware_decides_nothing(device):
-    mine = {"locks": {"pytorch": "volta"}, "unfit": {"oneflow": {"lock": "I say so"}}}
-    report = resolve(load_report(asked("pytorch", device=device, hardware=mine)))
+    report = resolve(asked("pytorch", device=device, hardware=MINE, build=None))
     assert report.hardware == Hardware()
 
 
 @pytest.mark.parametrize("flags", ["avx2", "avx2 avx512bw", ""])
 def test_a_precision_that_the_cpu_lacks_is_unsupported_there(flags, monkeypatch):
     monkeypatch.setattr("reperf.machine.cpu_flags", lambda: frozenset(flags.split()))
-    amp = asked("mxnet", "ngc-mxnet", "pytorch", precision="amp", device="cpu", cluster=None)
-    report = resolve(load_report(amp))
+    cpus = {"device": "cpu", "cluster": None, "build": None}
+    report = resolve(asked("mxnet", "ngc-mxnet", "pytorch", precision="amp", **cpus))
     why = "mxnet needs a CPU with avx512bw for amp"
     assert report.left_out() == (f"{why}: mxnet, ngc-mxnet" if flags == "avx2" else "")
-    assert cells_of(written_down(report)) == cells_of(report)
+    assert cells_of(again(report)) == cells_of(report)
 
 
 @pytest.mark.parametrize("precision", ["fp32", "tf32", "fp16", "bf16", "amp"])
 def test_a_precision_that_a_gpu_lacks_is_unsupported_there(precision, seen):
-    report = asked("pytorch", "tensorflow2", precision=precision, build="lock")
+    report = asked("pytorch", "tensorflow2", precision=precision)
     lacks = f"{precision} needs compute capability 8.0; the GPU's is 7.0: pytorch, tensorflow2"
     seen.append(host("7.0"))
-    told = resolve(load_report(report)).left_out()
-    assert told == (lacks if precision in ("tf32", "bf16") else "")
+    assert resolve(report).left_out() == (lacks if precision in ("tf32", "bf16") else "")
     seen[0] = host("8.0")
-    assert resolve(load_report(report)).left_out() == ""
+    assert resolve(report).left_out() == ""
 
 
 @pytest.mark.parametrize(
@@ -224,9 +219,9 @@ def test_what_compiles_while_it_trains_needs_a_compiler(
         else:
             (tmp_path / name).touch(mode=0o755)
     assert compiler_for(device) == (found and str(tmp_path / found))
-    here = {"device": device, "build": "lock", "cluster": None}
-    check_compiler(load_report(asked("pytorch", **here)))
-    compiles = load_report(asked({"system": "pytorch", "variants": "compile"}, **here))
+    here = {"device": device, "cluster": None}
+    check_compiler(asked("pytorch", **here))
+    compiles = asked({"system": "pytorch", "variants": "compile"}, **here)
     kind = {"cpu": "C++", "cuda": "C"}[device]
     refusal = refused_in_one_line(
         f"suite {compiles.suites[0].name}: PyTorch with compile needs a {kind} compiler, and none "

@@ -119,3 +119,9 @@ def test_an_overlay_takes_the_versions_of_the_lock(path: Path):
         found = REQUIREMENT.fullmatch(line)
         assert found, line
         assert line.startswith(f"{found['package']}=={lock[found['package']]} ")
+
+
+def test_systems_that_share_an_environment_share_its_lock():
+    own, guest = (LockBuild(load_systems()[name], "cpu") for name in ("mxnet", "ngc-mxnet"))
+    assert own.folder == guest.folder == Path(f".envs/mxnet-{own.recipe_digest[:8]}")
+    assert own.lock == guest.lock

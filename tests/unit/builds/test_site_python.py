@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import venv
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from reperf.training.start import why_nodes_differ
 
 from tests.helpers.refusal import cannot_run, refused_in_one_line
 from tests.helpers.small_benchmark import SMALL
+from tests.helpers.written_files import write
 
 PYTORCH = load_systems()["pytorch"]
 
@@ -27,11 +29,8 @@ PYTORCH = load_systems()["pytorch"]
 def folder(tmp_path: Path) -> Path:
     """A virtual environment with packages that are called torch and numpy."""
     folder = tmp_path / "pytorch-9.1"
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
-    (packages,) = folder.glob("lib/python3*/site-packages")
+    venv.create(folder, symlinks=True)
     for name, version in (("torch", "9.1+cpu"), ("numpy", "3.0")):
-        (packages / name).mkdir()
-        (packages / name / "__init__.py").write_text(f"__version__ = '{version}'\n")
         install(folder, name, version)
     return folder
 
@@ -39,8 +38,8 @@ def folder(tmp_path: Path) -> Path:
 def install(folder: Path, name: str, version: str) -> None:
     """Have an environment say that it has a package."""
     (packages,) = folder.glob("lib/python3*/site-packages")
-    (packages / f"{name}.dist-info").mkdir(exist_ok=True)
-    (packages / f"{name}.dist-info/METADATA").write_text(f"Name: {name}\nVersion: {version}\n")
+    write(packages / name / "__init__.py", f"__version__ = '{version}'\n")
+    write(packages / f"{name}.dist-info/METADATA", f"Name: {name}\nVersion: {version}\n")
 
 
 def seen(**named: object) -> Listed:
@@ -75,13 +74,10 @@ def test_a_conda_prefix_has_its_libraries_too(folder, tmp_path):
     for entry in Path(os.__file__).parent.iterdir():
         if entry.name != "site-packages":
             (library / entry.name).symlink_to(entry)
-    (prefix / "bin").mkdir()
-    shutil.copy(Path(sys.executable).resolve(), prefix / "bin/python")
+    write(prefix / "bin/python", Path(sys.executable).resolve().read_bytes(), 0o755)
     shutil.copytree(folder / "lib" / python / "site-packages", library / "site-packages")
-    (prefix / "conda-meta").mkdir()
-    (prefix / "conda-meta/history").touch()
-    for name in ("numpy-3.0-py312h0_0", "libblas-3.9.0-34_h1_openblas", "nvidia-nccl-2.29-h5_0"):
-        (prefix / f"conda-meta/{name}.json").write_text("{}")
+    installed = ("numpy-3.0-py312h0_0", "libblas-3.9.0-34_h1_openblas", "nvidia-nccl-2.29-h5_0")
+    write(prefix / "conda-meta", {"history": "", **{f"{name}.json": "{}" for name in installed}})
     found = seen(python=prefix)
     assert found.executable == str(prefix / "bin/python")
     libraries = {"libblas": "3.9.0 34_h1_openblas", "nvidia-nccl": "2.29 h5_0"}
@@ -95,10 +91,9 @@ def test_a_conda_prefix_has_its_libraries_too(folder, tmp_path):
 def test_modules_are_loaded_in_their_order(folder, tmp_path, monkeypatch, capfd):
     if not Path("/usr/share/modules/init/bash").exists():
         cannot_run("environment-modules, by apt-get install environment-modules")
-    (tmp_path / "modules").mkdir()
-    (tmp_path / "modules/cuda").write_text("#%Module\nsetenv CUDA_HOME /opt/cuda\n")
+    cuda = "#%Module\nsetenv CUDA_HOME /opt/cuda\n"
     pytorch = f"#%Module\nprereq cuda\nprepend-path PATH {folder}/bin\n"
-    (tmp_path / "modules/pytorch").write_text(pytorch)
+    write(tmp_path / "modules", {"cuda": cuda, "pytorch": pytorch})
     monkeypatch.setenv("MODULEPATH", str(tmp_path / "modules"))
     found = seen(modules=("cuda", "pytorch"))
     assert found.executable == str(folder / "bin/python")
@@ -123,8 +118,17 @@ def test_what_reperf_sets_counts_more_than_what_a_site_sets_but_its_own_path_sta
 
 def old_python(folder: Path) -> None:
     (folder / "bin/python").unlink()
-    (folder / "bin/python").write_text("#!/bin/sh\necho 3.6\n")
-    (folder / "bin/python").chmod(0o755)
+    write(folder / "bin/python", "#!/bin/sh\necho 3.6\n", 0o755)
+
+
+def without_torch(folder: Path) -> None:
+    next(folder.rglob("torch")).rename(folder / "elsewhere")
+
+
+def does_not_start(before: str, said: str) -> tuple[None, dict, str]:
+    """The case of a line after which no Python starts."""
+    named = {"python": None, "before": before}
+    return None, named, f"after {before!r}: its Python does not start: {said}"
 
 
 @pytest.mark.parametrize(
@@ -133,21 +137,9 @@ def old_python(folder: Path) -> None:
         (None, {"python": "nowhere"}, "nowhere: not there: /"),
         (None, {"python": "/usr/share"}, "/usr/share: no Python in its bin/, /usr/share; allowed"),
         (old_python, {}, "{folder}: its Python reports version '3.6'; allowed: 3.7 or later"),
-        (
-            lambda folder: next(folder.rglob("torch")).rename(folder / "elsewhere"),
-            {},
-            "{folder}: has no torch, the framework of PyTorch, for its Python 3.",
-        ),
-        (
-            None,
-            {"python": None, "before": "source /nowhere/env.sh"},
-            "after 'source /nowhere/env.sh': its Python does not start: ",
-        ),
-        (
-            None,
-            {"python": None, "before": "PATH=/nowhere"},
-            "after 'PATH=/nowhere': its Python does not start: neither python nor python3 is on",
-        ),
+        (without_torch, {}, "{folder}: has no torch, the framework of PyTorch, for its Python 3."),
+        does_not_start("source /nowhere/env.sh", ""),
+        does_not_start("PATH=/nowhere", "neither python nor python3 is on"),
     ],
 )
 def test_an_environment_that_does_not_do_is_one_line_before_anything_is_planned(
@@ -172,7 +164,7 @@ def test_a_build_for_cpus_is_none_for_gpus_and_one_for_rocm_is(folder, tmp_path,
         build_site(build, build.folder)
 
 
-def test_an_environment_that_has_changed_since_is_refused_with_both_versions(folder, tmp_path):
+def test_an_environment_that_has_changed_since_is_refused_with_both_versions(folder):
     environment = SiteEnvironment(python=folder)
     first = seen(python=folder)
     site = Site(named=str(environment), executable=first.executable, digest=first.digest)
@@ -190,27 +182,24 @@ def test_an_environment_that_has_changed_since_is_refused_with_both_versions(fol
         build_site(now, planned)
 
 
-def test_a_node_with_another_package_is_named():
-    first = Listed(
-        node="node1",
-        python="3.12.1",
-        executable="/sw/bin/python",
-        packages={"torch": "2.9.0", "numpy": "2.1.0"},
-        is_there=True,
-        variables={},
-    )
-
-    def other(node: str, **changes: object) -> Listed:
-        return first.model_copy(update={"node": node} | changes)
-
-    nodes = ("node1", "node2", "node3")
-    same = [other("node3"), other("node2", executable="/local/bin/python")]
-    assert why_nodes_differ(same, first, nodes) == ""
-    assert why_nodes_differ(same[:1], first, nodes) == "node2 did not say what it has"
-    unlike = other("node2", packages={"torch": "2.9.0", "numpy": "2.0.0"}, python="3.12.2")
-    assert why_nodes_differ([same[0], unlike], first, nodes) == (
-        "node2 has other packages than node1: numpy 2.0.0 for 2.1.0, python 3.12.2 for 3.12.1"
-    )
+@pytest.mark.parametrize(
+    ("second", "why"),
+    [
+        ({"executable": "/local/bin/python"}, ""),
+        (None, "node2 did not say what it has"),
+        (
+            {"packages": {"torch": "2.9.0", "numpy": "2.0.0"}, "python": "3.12.2"},
+            "node2 has other packages than node1: numpy 2.0.0 for 2.1.0, python 3.12.2 for 3.12.1",
+        ),
+    ],
+)
+def test_a_node_with_another_package_is_named(second, why):
+    packages = {"torch": "2.9.0", "numpy": "2.1.0"}
+    usual = {"executable": "/sw/bin/python", "is_there": True, "variables": {}}
+    first = Listed(node="node1", python="3.12.1", packages=packages, **usual)
+    others = [first.model_copy(update={"node": "node3"})]
+    others += [first.model_copy(update={"node": "node2"} | second)] if second else []
+    assert why_nodes_differ(others, first, ("node1", "node2", "node3")) == why
 
 
 def test_a_lock_that_is_not_there_is_one_line():

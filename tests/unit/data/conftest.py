@@ -10,19 +10,8 @@ from reperf.data.kinds import KINDS
 from reperf.data.text.corpus import Corpus
 from reperf.data.text.wordpiece import train_vocabulary
 
-from tests.unit.data import plain_bert
-from tests.unit.data.pictures import make_set
-from tests.unit.data.sets import convert, small, write
-
-TEXT = "".join(f"Die Tür hat {one} grüne Fische.\nDie Tür fehlt.\n\n" for one in range(40))
-SENTENCES = "".join("ü" * (number % 20) + "\n" for number in range(200))
-OWN = {
-    "clicks": 40 * ("\t".join(["1", *12 * ["7"], "-1", *26 * ["0123abcd"]]) + "\n"),
-    "pairs": {"source.txt": SENTENCES, "target.txt": SENTENCES},
-    "text": TEXT,
-    "tokens": TEXT,
-    "words": TEXT,
-}
+from tests.helpers.written_files import write
+from tests.unit.data.sets import OWN, OWN_KEYS, convert, small
 
 
 @pytest.fixture(scope="session")
@@ -45,23 +34,23 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], tuple[
 @pytest.fixture(scope="session")
 def own(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
     """A small set of the user's own, of a kind."""
+    return cache(lambda kind: write(tmp_path_factory.mktemp("own") / kind, OWN[kind]))
 
-    @cache
-    def made(kind: str) -> Path:
-        path = tmp_path_factory.mktemp("own") / kind
-        return make_set(path, n01=7, n02=1, n03=4) if kind == "images" else write(path, OWN[kind])
 
-    return made
+@pytest.fixture
+def data(kind: str, own):
+    """The same, as a configuration has it."""
+    return small(kind, own(kind), **OWN_KEYS.get(kind, {}))
 
 
 @pytest.fixture(scope="session")
-def converted(own, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """The same, converted to the kind's first format."""
+def converted(own, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Path]:
+    """The same, converted by one worker to a format of its kind, or the first."""
 
     @cache
-    def made(kind: str) -> Path:
-        folder = tmp_path_factory.mktemp("converted") / KINDS[kind].formats[0]
-        convert(small(kind, own(kind)), folder)
+    def made(kind: str, name: str = "") -> Path:
+        folder = tmp_path_factory.mktemp("converted") / (name or KINDS[kind].formats[0])
+        convert(small(kind, own(kind), **OWN_KEYS.get(kind, {})), folder, name)
         return folder
 
     return made
@@ -70,7 +59,7 @@ def converted(own, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], 
 @pytest.fixture
 def copied(kind: str, converted, tmp_path: Path) -> Path:
     """A copy of it, which a test may change."""
-    return shutil.copytree(converted(kind), tmp_path / converted(kind).name)
+    return shutil.copytree(converted(kind), tmp_path / "small" / converted(kind).name)
 
 
 @pytest.fixture(scope="session")
@@ -83,10 +72,3 @@ def embedded_text(embedded) -> Path:
 def embedded_vocabulary(embedded_text: Path) -> list[str]:
     """The vocabulary that is trained on it."""
     return train_vocabulary(Corpus(embedded_text), size=30522, lowercase=True)
-
-
-@pytest.fixture(scope="session")
-def plain_documents(embedded_text: Path, embedded_vocabulary: list[str]) -> list[list[list[str]]]:
-    """What plain Python makes of it: the tokens of each sentence of each document."""
-    with embedded_text.open(encoding="utf-8") as lines:
-        return plain_bert.read_documents(lines, plain_bert.Tokenizer(embedded_vocabulary))

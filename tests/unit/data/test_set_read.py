@@ -1,4 +1,4 @@
-"""What a run's record says of the set that it read, and who notices that it was another."""
+"""What a run's record says of the images that it read, and who notices that they were others."""
 
 import os
 import shutil
@@ -8,21 +8,16 @@ import pytest
 from reperf.data import set_read
 from reperf.data.set_read import read_of_set
 
+from tests.helpers.written_files import write
+
+NAMES = ("a/1.JPEG", "b/2.jpg", "b/3.jpeg", "b/notes.txt", "../val/4.jpg")
+
 
 @pytest.fixture
 def images(tmp_path: Path) -> Path:
     """Three images of two classes, and what no reader takes."""
-    for name in (
-        "train/a/1.JPEG",
-        "train/b/2.jpg",
-        "train/b/3.jpeg",
-        "train/b/notes.txt",
-        "val/4.jpg",
-    ):
-        file = tmp_path / "mine" / name
-        file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(name)
-    return tmp_path / "mine"
+    (tmp_path / "mine/train").mkdir(parents=True)
+    return write(tmp_path / "mine/train", {name: f"train/{name}" for name in NAMES}).parent
 
 
 def read(folder: Path) -> tuple:
@@ -38,34 +33,29 @@ def test_a_folder_is_told_by_its_images_and_not_by_a_manifest_that_came_along(im
     assert read(shutil.copytree(images, images.parent / "copy"))[0] == digest
 
 
-def of_equal_size(images: Path) -> None:
-    (images / "train/a/1.JPEG").write_text("train/a/9.JPEG")
-
-
-def longer(images: Path) -> None:
-    (images / "train/a/1.JPEG").write_text("longer than before")
-
-
-def renamed(images: Path) -> None:
-    (images / "train/a/1.JPEG").rename(images / "train/b/1.JPEG")
-
-
-@pytest.mark.parametrize("change", [of_equal_size, longer, renamed])
+@pytest.mark.parametrize(
+    ("change", "same_size"),
+    [
+        (lambda image: image.write_text("train/a/9.JPEG"), True),
+        (lambda image: image.write_text("longer than before"), False),
+        (lambda image: image.rename(image.parents[1] / "b/1.JPEG"), False),
+    ],
+    ids=["of equal size", "longer", "renamed"],
+)
 @pytest.mark.parametrize("most", [1 << 26, 10])
-def test_other_images_under_the_same_name_are_noticed(images, monkeypatch, change, most):
+def test_other_images_under_the_same_name_are_noticed(images, monkeypatch, change, same_size, most):
     """Of many images, one of equal size is told by when it was written."""
     monkeypatch.setattr(set_read, "CONTENTS", most)
     digest, held = read(images)
-    change(images)
+    change(images / "train/a/1.JPEG")
     os.utime(images / "train/b/2.jpg", ns=(0, 0))
     now, holds = read(images)
-    assert (now == digest) == (change is of_equal_size and most == 10)
+    assert (now == digest) == (same_size and most == 10)
     assert (holds["times"] != held["times"]) == (most == 10)
 
 
-def test_what_cannot_be_read_has_no_digest(tmp_path):
+@pytest.mark.parametrize("form", ["folder", "tfrecord"])
+def test_what_cannot_be_read_has_no_digest(form, tmp_path):
     (tmp_path / "train").mkdir()
-    for folder in (tmp_path, tmp_path / "none"):
-        for form in ("folder", "tfrecord"):
-            assert read_of_set(str(folder), form) == (None, None)
-    assert read_of_set(None, "synthetic") == (None, None)
+    for folder in (str(tmp_path), str(tmp_path / "none"), None):
+        assert read_of_set(folder, form) == (None, None)

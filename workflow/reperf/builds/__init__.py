@@ -260,7 +260,7 @@ def why_build(build: Build) -> str:
     """Why a build must be made before runs can use it, in one line; "" if it need not."""
     folder = build.folder
     try:
-        built = Built.read(build.folder)
+        built = Built.read(folder)
     except ReperfError as error:
         return str(error)
     if built.built_in != str(folder.resolve()):
@@ -299,27 +299,28 @@ def digest_now(build: Build) -> str | None:
         return None
     assert built.image
     assert built.local_image
-    local = Path(built.local_image)
-    if built.fingerprint is None or not local.exists():
-        return built.image.digest
-    same = fingerprint_of(local) == built.fingerprint
-    return built.image.digest if same else digest_of(local)
+    changed = _how_changed(built) == "has changed since"
+    return digest_of(Path(built.local_image)) if changed else built.image.digest
 
 
 def _why_not_the_image(build: ImageBuild, built: Built) -> str:
     """Why an image is not the one that the build was made with; "" if it is."""
     assert built.image
-    assert built.local_image
     if built.image.engine != build.container.engine:
         return f"{build.folder}: was built with {built.image.engine}"
+    changed = _how_changed(built)
+    return f"{build.folder}: its image {built.local_image} {changed}" if changed else ""
+
+
+def _how_changed(built: Built) -> str:
+    """What has become of an image that a build was made with; "" if it is the same."""
+    assert built.local_image
     local = Path(built.local_image)
     if built.fingerprint is None:  # the engine keeps it, by its digest
         return ""
     if not local.exists():
-        return f"{build.folder}: its image {local} is gone"
-    if fingerprint_of(local) != built.fingerprint:
-        return f"{build.folder}: its image {local} has changed since"
-    return ""
+        return "is gone"
+    return "" if fingerprint_of(local) == built.fingerprint else "has changed since"
 
 
 def digest_of(image: Path) -> str:

@@ -98,20 +98,22 @@ class Listing:
         self.ignored = 0
         if not self.classes:
             raise ReperfError(f"{self.folder}: holds no images; allowed: {LAYOUT}")
-        names = [
-            self._names_in(self.folder / _carryable(name, self.folder)) for name in self.classes
-        ]
+        names = list(map(self._names_in, self.classes))
         self.images_per_class = [len(of_class) for of_class in names]
         self._names = np.concatenate(names)
         self._labels = np.repeat(np.arange(len(names), dtype=np.uint32), self.images_per_class)
 
-    def _names_in(self, folder: Path) -> npt.NDArray[np.bytes_]:
+    def _names_in(self, synset: str) -> npt.NDArray[np.bytes_]:
+        _check_name(synset, self.folder)
+        folder = self.folder / synset
         files = list(_names(folder))
         images = sorted(name for name in files if name.lower().endswith(SUFFIXES))
         if not images:
             raise ReperfError(f"{folder}: an empty class; allowed: at least one *.JPEG")
+        for name in images:
+            _check_name(name, folder)
         self.ignored += len(files) - len(images)
-        return np.array([_carryable(name, folder).encode() for name in images])
+        return np.array([name.encode() for name in images])
 
     def __len__(self) -> int:
         return len(self._labels)
@@ -134,16 +136,15 @@ def _names(folder: Path, wanted: Callable[["os.DirEntry[Any]"], bool] = bool) ->
                 yield entry.name
 
 
-def _carryable(name: str, folder: Path) -> str:
-    """The name itself, if every record format can hold it."""
+def _check_name(name: str, folder: Path) -> None:
+    """Refuse a name that not every record format can hold."""
     raw = os.fsencode(name)
+    if any(character in name for character in "\t\r\n"):
+        raise ReperfError(f"{folder}: file name {raw!r}; allowed: names without tabs or line ends")
     try:
         raw.decode()
     except UnicodeDecodeError:
         raise ReperfError(f"{folder}: file name {raw!r}; allowed: names in UTF-8") from None
-    if any(character in name for character in "\t\r\n"):
-        raise ReperfError(f"{folder}: file name {raw!r}; allowed: names without tabs or line ends")
-    return name
 
 
 def make(folder: Path, images_per_class: int = 32) -> None:

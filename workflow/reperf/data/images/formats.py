@@ -128,20 +128,17 @@ def _join_indices(folder: Path, parts: Sequence[Part]) -> None:
             offset += part.bytes
 
 
-TFRECORD = Format(_as_example, sidecars={".idx": index_line})
-OFRECORD = Format(_as_ofrecord)
-RECORDIO = Format(
-    _as_recordio,
-    suffix=".rec",
-    sidecars={
-        ".idx": lambda image, at, _: f"{image.index}\t{at}\n",
-        # Its id, its label and its path under train/.
-        ".lst": lambda image, *_: f"{image.index}\t{image.label:f}\t{image.synset}/{image.name}\n",
-    },
-    finish=_join_indices,
-)
 FORMATS: dict[str, Format[Image]] = {
-    "tfrecord": TFRECORD,
-    "ofrecord": OFRECORD,
-    "recordio": RECORDIO,
+    "tfrecord": Format(_as_example, sidecars={".idx": index_line}),
+    "ofrecord": Format(_as_ofrecord),
+    "recordio": Format(
+        _as_recordio,
+        suffix=".rec",
+        sidecars={
+            ".idx": lambda image, at, _: f"{image.index}\t{at}\n",
+            # Its id, its label and its path under train/.
+            ".lst": lambda one, *_: f"{one.index}\t{one.label:f}\t{one.synset}/{one.name}\n",
+        },
+        finish=_join_indices,
+    ),
 }

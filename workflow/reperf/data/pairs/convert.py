@@ -1,6 +1,5 @@
 """Pairs: the embedded pairs, and how pairs become parts of ids."""
 
-from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,17 +46,20 @@ IDS = Format[Pair](
 def conversion(settings: Pairs, _format_name: str, _workers: int) -> Conversion[Pair]:
     """Convert pairs to ids. Each part has neighbouring pairs, as many as any other or one more."""
     vocabulary = read_vocabulary(settings.joint_bpe)
-    lines = Lines(settings.source)
-    if len(lines) < settings.parts:
+    edges = _edges_of(settings.source)
+    count = min(map(len, edges.values())) - 1
+    if count < settings.parts:
         raise ReperfError(
-            f"{settings.source}: has {len(lines)} pairs; allowed: one or more for each of "
+            f"{settings.source}: has {count} pairs; allowed: one or more for each of "
             f"{settings.parts} parts"
         )
 
-    def ids_of(path: Path, first: int, sentences: Sequence[str]) -> list[Ids]:
-        """The ids of sentences, each with its end; `first` is the number of lines before them."""
-        arrays = vocabulary.arrays([(sentence, True) for sentence in sentences])
-        for number, ids in enumerate(arrays, first + 1):
+    def ids_of(path: Path, begin: int, end: int) -> list[Ids]:
+        """The ids of a file's lines, from one to before another, each with its end."""
+        first, last = edges[path][[begin, end]].tolist()
+        lines = read_piece(path, first, last - first, LAYOUT).removesuffix("\n").split("\n")
+        arrays = vocabulary.arrays([(line.removesuffix("\r"), True) for line in lines])
+        for number, ids in enumerate(arrays, begin + 1):
             if len(ids) > settings.longest:
                 raise ReperfError(
                     f"{path}: line {number}: has {len(ids)} tokens with its end; allowed: up to "
@@ -67,51 +69,33 @@ def conversion(settings: Pairs, _format_name: str, _workers: int) -> Conversion[
 
     def fill(part: int, records: PartWriter[Pair]) -> Counts:
         source_tokens = target_tokens = 0
-        first, end = (len(lines) * edge // settings.parts for edge in (part, part + 1))
+        first, end = (count * edge // settings.parts for edge in (part, part + 1))
         for begin in range(first, end, PIECE):
-            sources, targets = (
-                ids_of(path, begin, sentences)
-                for path, sentences in lines.between(begin, min(begin + PIECE, end))
-            )
+            sources, targets = (ids_of(path, begin, min(begin + PIECE, end)) for path in edges)
             for pair in map(Pair, sources, targets):
                 records.append(pair)
             source_tokens += sum(map(len, sources))
             target_tokens += sum(map(len, targets))
-        return {
-            "pairs": end - first,
-            "source_tokens": source_tokens,
-            "target_tokens": target_tokens,
-        }
+        counts = {"source_tokens": source_tokens, "target_tokens": target_tokens}
+        return {"pairs": end - first, **counts}
 
     return Conversion(IDS, fill, fields=vocabulary.fields)
 
 
-class Lines:
-    """The pairs of a folder: 16 bytes of each are held, and nothing of the text.
+def _edges_of(folder: Path) -> dict[Path, npt.NDArray[np.int64]]:
+    """Where the lines of both files of a folder begin and end; both must have equally many.
 
-    Both files must have the same number of lines.
+    So 16 bytes of each pair are held, and nothing of the text.
     """
-
-    def __init__(self, folder: Path) -> None:
-        self._edges = {path: _edges(path) for path in (folder / SOURCE, folder / TARGET)}
-        source, target = (len(edges) - 1 for edges in self._edges.values())
-        if source != target:
-            longer = folder / (TARGET if source < target else SOURCE)
-            raise ReperfError(
-                f"{longer}: line {min(source, target) + 1} belongs to no other: {SOURCE} has "
-                f"{source} lines and {TARGET} {target}; allowed: equally many"
-            )
-        self._count = source
-
-    def __len__(self) -> int:
-        return self._count
-
-    def between(self, begin: int, end: int) -> Iterator[tuple[Path, list[str]]]:
-        """The sources of pairs, from one to before another, and their targets, with their files."""
-        for path, edges in self._edges.items():
-            first, last = edges[[begin, end]].tolist()
-            text = read_piece(path, first, last - first, LAYOUT)
-            yield path, [line.removesuffix("\r") for line in text.removesuffix("\n").split("\n")]
+    edges = {path: _edges(path) for path in (folder / SOURCE, folder / TARGET)}
+    source, target = (len(of_file) - 1 for of_file in edges.values())
+    if source != target:
+        longer = folder / (TARGET if source < target else SOURCE)
+        raise ReperfError(
+            f"{longer}: line {min(source, target) + 1} belongs to no other: {SOURCE} has "
+            f"{source} lines and {TARGET} {target}; allowed: equally many"
+        )
+    return edges
 
 
 def _edges(path: Path) -> npt.NDArray[np.int64]:

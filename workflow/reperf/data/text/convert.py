@@ -136,9 +136,10 @@ def _even_edges(rows: int, size: int) -> list[int]:
     return list(range(0, rows * size + 1, size))
 
 
-TFRECORD = TextFormat(3, True, Format(tfrecord, sidecars={".idx": index_line}))
-OFRECORD = TextFormat(4, False, Format(ofrecord))
-FORMATS: dict[str, TextFormat] = {"tfrecord": TFRECORD, "ofrecord": OFRECORD}
+FORMATS = {
+    "tfrecord": TextFormat(3, True, Format(tfrecord, sidecars={".idx": index_line})),
+    "ofrecord": TextFormat(4, False, Format(ofrecord)),
+}
 
 
 def make(path: Path) -> None:

@@ -22,10 +22,11 @@ _HEADING = re.compile(_ARTICLE.pattern.decode(), re.MULTILINE)
 # marks are ideographic, and no space follows them.
 _BETWEEN = re.compile(r"(?<=[.!?])\s+(?![a-z])|(?<=[\u3002\uff01\uff1f])")
 
-_PRINTED = np.full(256, 2, np.uint8)
-"""Byte -> 0 for white space, 1 for a byte that may belong to white space, 2 for any other."""
-_PRINTED[[byte for code in range(0x3001) if chr(code).isspace() for byte in chr(code).encode()]] = 1
-_PRINTED[[*b" \t\n\r\v\f"]] = 0
+_SPACE = b"|".join(
+    chr(code).encode() for code in range(0x3001) if chr(code).isspace() and code != 10
+)
+_AFTER_EMPTY = re.compile(rb"\n(?:%b)*\n(?!(?:%b)*(?:\n|\Z))" % (_SPACE, _SPACE))
+"""An empty line, or one of white space, before one that is not."""
 
 Offsets = npt.NDArray[np.int64]
 
@@ -92,29 +93,22 @@ def _find_documents(path: Path) -> tuple[bool, Offsets]:
         if not begins:
             articles = _OPENING.match(block) is not None
         if articles:
-            in_block = np.array([line.start() for line in _ARTICLE.finditer(block)], np.int64)
+            in_block = [line.start() for line in _ARTICLE.finditer(block)]
         else:
             in_block, after_empty = _begins_after_empty(block, after_empty)
-        begins.append(in_block + at)
+        begins.append(np.array(in_block, np.int64) + at)
     return articles, np.concatenate([np.zeros(0, np.int64), *begins])
 
 
-def _begins_after_empty(block: bytes, after_empty: bool) -> tuple[Offsets, bool]:
+def _begins_after_empty(block: bytes, after_empty: bool) -> tuple[list[int], bool]:
     """Where documents begin in a block of lines, and whether its last line is empty.
 
     An empty line, or nothing, precedes the block if it is `after_empty`.
     """
-    content = np.frombuffer(block, np.uint8)
-    ends = np.flatnonzero(content == ord("\n")) + 1
-    if not len(ends) or ends[-1] < len(block):
-        ends = np.append(ends, len(block))
-    begins = np.append(0, ends[:-1])
-    printed = np.maximum.reduceat(_PRINTED[content], begins)
-    for line in np.flatnonzero(printed == 1):
-        text = block[begins[line] : ends[line]].decode(errors="replace")
-        printed[line] = 1 if text.strip() else 0
-    empty = printed == 0
-    return begins[~empty & np.append(after_empty, empty[:-1])], bool(empty[-1])
+    before = b"\n\n" if after_empty else b"\n"
+    begins = [found.end() - len(before) for found in _AFTER_EMPTY.finditer(before + block)]
+    last = block[block.rfind(b"\n", 0, -1) + 1 :]
+    return begins, not last.decode(errors="replace").strip()
 
 
 def _documents(content: str) -> Iterator[list[str]]:
