@@ -1,4 +1,4 @@
-"""Logs whose numbers are known, to be edited: excerpts of real ones, and written ones."""
+"""Logs whose numbers are known, to be edited: real ones, and written ones."""
 
 import io
 from collections.abc import Iterator
@@ -16,25 +16,14 @@ from reperf.logs.scan import find_records
 from reperf.measuring.measure import Measurement, Method, measure_log
 
 from tests.helpers.step_logs import planned_log
-from tests.unit.logs.asking import REAL, encode
+from tests.unit.logs.asking import encode
 from tests.unit.logs.edited import OF_BYTES, OF_COUNTS, OF_STEP_LOGS, OF_TWO, counts_twice
+from tests.unit.logs.test_public_lines import MEASURED, read
 from tests.unit.logs.written import STYLES, TIMED, uneven
 
 RIGHT, REFUSED, EDITED, LOST, WRONG = "right", "refused", "edited number", "lost time", "WRONG"
 """What an edited log may give."""
 TOLERANCE = 0.01  # how far a number may be from the truth before it is wrong
-WARMUPS = (20, 5, 1, 0)
-# What the command line must say for an excerpt, if the log does not. Any will do: what is asked
-# is whether an edit changes the number that they give.
-TOLD: tuple[tuple[Fact, ...], ...] = (
-    (),
-    (("batch_size", 128), ("nodes", 2), ("devices_per_node", 8)),
-    (("global_batch", 2048),),
-    (("nodes", 1), ("devices_per_node", 8)),
-    (("batch_size", 8), ("nodes", 1), ("devices_per_node", 1)),
-    (("epoch_samples", 96),),
-)
-
 Ends = tuple[int, int]
 
 
@@ -181,12 +170,14 @@ def _plain(content: bytes) -> bytes:
 
 @cache
 def all_sources() -> list[Source]:
-    """Excerpts of real logs, written logs of each format that tells times, step logs with a plan.
+    """Real logs and lines, written logs of each format that tells times, step logs with a plan.
 
     Each step of a written log takes another time. Each log is asked for a window and the widest.
     """
-    excerpts = (_measurable(path.name, path.read_bytes()) for path in sorted(REAL.glob("*.log")))
-    found = [source for both in excerpts for source in both]
+    found = []
+    for log in MEASURED:
+        for method in (Method(ends=log.ends), Method(window=Window(warmup=1), widest=True)):
+            found.append(Source(log.log, read(log.log, log.edits), method, None, log.facts))
     for name in TIMED:
         content, told = encode(uneven(name)), STYLES[name].facts
         for method in (Method(), Method(widest=True)):
@@ -200,15 +191,3 @@ def all_sources() -> list[Source]:
         for method in (Method(ends=ends), Method(window=Window(warmup=ends[0]), widest=True)):
             found.append(Source(f"step log of {plan or 'the usual plan'}", content, method))
     return found
-
-
-def _measurable(name: str, content: bytes) -> list[Source]:
-    """A log with the first question that it answers: in its widest window, and in whichever is."""
-    [first, *_] = Source(name, content).measure(content)
-    for log_format in [None] if first.format else formats():
-        for told, warmup in product(TOLD, WARMUPS):
-            method = Method(window=Window(warmup=warmup), widest=True)
-            widest = Source(name, content, method, log_format, told)
-            for found in widest.measured(content):
-                return [widest, replace(widest, method=Method(ends=(found.first, found.last)))]
-    return []

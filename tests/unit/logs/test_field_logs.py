@@ -21,7 +21,7 @@ from tests.unit.logs.asking import (
     runs_written,
 )
 from tests.unit.logs.mlperf_lines import HEAD, STOP, evaluation, event, says, tracked
-from tests.unit.logs.written import GLOBAL_BATCH, STYLES, dll, uneven, written
+from tests.unit.logs.written import GLOBAL_BATCH, STYLES, dll, printed, uneven, written
 
 EIGHT = (("nodes", 1), ("devices_per_node", 8))
 FOUR = (("nodes", 2), ("devices_per_node", 2))
@@ -34,11 +34,7 @@ MIXED = "the lines of several ranks are mixed without labels"
 
 def bert(numbers: object, each: float = 4.0) -> list[str]:
     """The lines of these iterations, each so many seconds after the one before."""
-    return [
-        f"{dll(each * at)} Training Epoch: 0 Training Iteration: {number}  average_loss : 8.1421"
-        "  step_loss : 8.2  learning_rate : 0.0024 "
-        for at, number in enumerate(numbers)
-    ]
+    return printed("ngc-pytorch-bert", ((n, each * at, 1) for at, n in enumerate(numbers)))
 
 
 def skipping(*again: int, first: tuple[int, ...] = (1,)) -> list[str]:
@@ -137,11 +133,8 @@ def test_a_skipped_step_is_known_where_its_line_is_lost():
 
 
 def hugectr(at: int = 0, *between: str) -> list[str]:
-    lines = [
-        f"[HCTR][16:16:19.658][INFO][RK0][main]: Iter: {i} Time(100 iters): 0.3675s "
-        f"Loss: {0.2 - i / 1e6:.6f} lr:0.004"
-        for i in range(100, 5001, 100)
-    ]
+    tens = printed("hugectr-wide-deep", ((i, i, 32 / 0.03675) for i in range(100, 5001, 100)))
+    lines = [line.replace("(10 iters)", "(100 iters)") for line in tens]
     return [*lines[:at], *between, *lines[at:]]
 
 
@@ -436,47 +429,32 @@ def test_a_batch_that_grows_ends_the_widest_window():
 
 
 def test_of_epochs_that_count_alike_the_first_is_what_a_log_prints():
-    lines = [
-        f"[2022/06/02 16:{at // 60:02d}:{at % 60:02d}] ppcls INFO: epoch:{at // 600}   "
-        f"train step:{at % 600}   loss: 6.9 lr: 0.1 batch_cost: 1.0 s, reader_cost: 0.01 s, "
-        "ips: 32.0 samples/sec."
-        for at in range(10, 900, 10)
-    ]
-    found = measure_one(lines)
+    lines = printed("paddle2-resnet50", ((at % 600, at, 32) for at in range(10, 900, 10)))
+    second = [line.replace("epoch:0", "epoch:1") for line in lines[59:]]
+    found = measure_one([*lines[:59], *second])
     assert (found.first_printed, found.last_printed) == (10, 590)
 
 
 def test_of_several_epochs_the_first_is_named_where_no_window_fits():
-    lines = [
-        f"Epoch: [{epoch}][ {batch}/30]\tTime  0.360 ( 2.410)\tData  0.108 ( 0.072)\t"
-        f"Loss {7 - epoch / 100 - batch / 1000} (1.9)\tAcc@1   1.56 (  2.34)"
-        for epoch in range(3)
-        for batch in range(9 if epoch == 0 else 30)
-    ]
+    first, *others = (
+        printed("pytorch-resnet50", ((n, n, 90) for n in range(30))) for _ in range(3)
+    )
+    lines = first[:9]
+    for epoch, printed_then in enumerate(others, 1):
+        lines += [line.replace("[0][", f"[{epoch}][") for line in printed_then]
     reason = "the log allows no window after a warm-up of 20 iterations: printed are 0 to 8"
     check(measure_one(lines, widest=True, facts=(("global_batch", 32),)), reason)
 
 
 def test_rnnt_prints_one_batch_over_the_time_of_ten():
     """So does every submission of MLPerf v2.0 that prints each tenth batch."""
-    lines = [
-        f"{dll(0.6 * i)} epoch    1 | iter {i:4d}/272 | loss  {119 - i / 100:.2f} | "
-        f"utts/s {2048 / 6:5.0f} | took  6.00 s | lrate 4.00e-03"
-        for i in range(10, 131, 10)
-    ]
+    lines = printed("ngc-pytorch-rnnt", ((i, 0.6 * i, 2048 / 6) for i in range(10, 131, 10)))
     facts = (("global_batch", 2048), ("accumulation", 1))
     check(measure_one(lines, facts=facts), throughput=2048 / 0.6)
 
 
 # MindSpore counts in one line and tells the time in the next: epoch n takes 2 + 0.1 n s.
-SUNK = [
-    line
-    for n in range(1, 14)
-    for line in (
-        f"epoch: {n} step: 10, loss is 6.9{n:02d}",
-        f"epoch time: {2000 + 100 * n}.000 ms, per step time: {200 + 10 * n}.000 ms",
-    )
-]
+SUNK = printed("mindspore-resnet50", ((10 * n, n, 320 / (2 + 0.1 * n)) for n in range(1, 14)))
 UNCOUNTED = [*SUNK[:8], *SUNK[9:]]  # a time that follows another has no count
 # From the time of 50 to the count of 80, a hole: what is left reads like 50's own time.
 HOLE = [*SUNK[:9], *SUNK[15:]]
@@ -489,12 +467,13 @@ SSD = [
 ]
 OF_SSD = partial(case, facts=(("global_batch", 896),))
 # A line of MXNet's SSD is the mean of the steps since the line before it, here of 20.
+TIMES = {80: 225, 120: 245, 180: 209, 200: 202}
 SHORTER = [
-    f"[Training][Iteration {i}][Epoch 1, Batch {i}/300] lr: 0.06881, training time: "
-    f"{seconds}.000 [ms], speed: 141.907 [imgs/sec], loss=6.9"
-    for i, seconds in ((80, 225), (120, 245), (180, 209), (200, 202))
+    re.sub(r"speed: \S+", "speed: 141.907", STYLES["ngc-mxnet-ssd"].line(i, i, 32_000 / took))
+    for i, took in TIMES.items()
 ]
 GLUONNLP = written("gluonnlp-bert", last=119)
+MIDDLE = [*STYLES["paddleseg"].head, *written("paddleseg")[-3:]]
 
 
 def lacking(*steps: int) -> list[str]:
@@ -510,27 +489,12 @@ def lacking(*steps: int) -> list[str]:
     # MXNet's mean begins again with each epoch: seven batches of epoch 4, and 100 more.
     OF_SSD("within an epoch", SSD, wide=True, first=393, last=500, throughput=896 / 0.11),
     OF_SSD("across", SSD, "the time from iteration 200 to 262 is not in the log", ends=(200, 300)),
-    case(
-        "a shorter step", SHORTER, "..", facts=(("global_batch", 32),), ends=(80, 120), widest=None
-    ),
-    case(
-        "a shorter step: widest",
-        SHORTER,
-        "..",
-        facts=(("global_batch", 32),),
-        wide=True,
-        widest=None,
-    ),
+    SINKS("a shorter step", SHORTER, "..", ends=(80, 120), widest=None),
+    SINKS("a shorter step: widest", SHORTER, "..", wide=True, widest=None),
     case("a lost line", lacking(9, 19), wide=True, first=29, last=119, throughput=128.0),
     case("lost lines", lacking(9, 29, 49, 69), wide=True, first=89, last=119, throughput=128.0),
     # A log that begins in the middle does not say what its first line covers.
-    case(
-        "the middle",
-        [*STYLES["paddleseg"].head, *written("paddleseg")[-3:]],
-        wide=True,
-        first=180,
-        last=200,
-    ),
+    case("the middle", MIDDLE, wide=True, first=180, last=200),
 )
 def test_a_time_is_of_the_steps_that_are_known_to_be_its(log, how, reason, expected):
     check(measure_one(log, **how), reason, **expected)

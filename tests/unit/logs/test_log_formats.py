@@ -229,23 +229,14 @@ def test_without_a_global_batch_there_is_no_number(name):
     assert ", or --global-batch" in reason
 
 
-def without(name: str, *lost: int) -> list[str]:
-    """A written log that lacks the lines of some iterations."""
-    style = STYLES[name]
-    lines = (
-        style.line(i, 3 + i * style.step, rate(name)) for i in iterations(name) if i not in lost
-    )
-    return [*style.head, "some other line", *"\n".join(lines).split("\n"), *style.tail]
-
-
 @each_timed_format
 def test_a_window_end_that_is_not_printed_is_named(name):
-    check(measure_written(name, without(name, 119, 120)), "..is not in the log: printed are")
+    check(measure_written(name, written(name, lost=(119, 120))), "..is not in the log: printed are")
 
 
 @pytest.mark.parametrize("name", FROM_ZERO)
 def test_a_log_that_counts_from_0_has_another_window_of_a_hundred(name):
-    check(measure_written(name, without(name, 120)), first=19, last=119)
+    check(measure_written(name, written(name, lost=(120,))), first=19, last=119)
 
 
 @pytest.mark.parametrize("name", [one for one in NAMES if "{TOTAL}" in formats()[one].pattern])
@@ -313,14 +304,6 @@ def test_lines_that_lost_their_time_stamp_are_no_ends_of_the_window():
     check(measure_written("oneflow-resnet50", lines), "..is not in the log")
     again = [line.rsplit(" ", 1)[0] for line in lines]
     assert {one.status for one in measure(lines + again)} == {"refused"}
-
-
-@pytest.mark.parametrize("name", ["pytorch-resnet50", "paddle1-resnet50", "mxnet-bert", "maxtext"])
-def test_single_iterations_make_no_window(name):
-    """Where every tenth line is printed, and each tells the time of its own iteration alone."""
-    head, lines = parted(name)
-    found = measure_one([*head, *lines[1::10]], widest=True)
-    check(found, "the time from iteration ", widest=None, interval=10)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ module names; docs/log-formats.md shows its lines.
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property
@@ -133,11 +133,22 @@ def iterations(name: str, last: int = 200) -> range:
     return range(STYLES[name].first, last + 1, STYLES[name].every)
 
 
-def written(name: str, last: int = 200, start: float = 0.0) -> list[str]:
-    """A whole log, without the line ends, that begins so many seconds after START."""
-    style = STYLES[name]
-    lines = [style.line(i, start + 3 + i * style.step, rate(name)) for i in iterations(name, last)]
-    return [*style.head, "some other line", *"\n".join(lines).split("\n"), *style.tail]
+def written(
+    name: str, last: int = 200, start: float = 0.0, lost: tuple[int, ...] = ()
+) -> list[str]:
+    """A whole log, without the line ends, that begins so many seconds after START.
+
+    Args:
+        lost: the iterations whose lines are not there.
+    """
+    style, numbers = STYLES[name], (i for i in iterations(name, last) if i not in lost)
+    lines = printed(name, ((i, start + 3 + i * style.step, rate(name)) for i in numbers))
+    return [*style.head, "some other line", *lines, *style.tail]
+
+
+def printed(name: str, steps: Iterable[tuple[int, float, float]]) -> list[str]:
+    """The lines of some iterations: their numbers, the seconds at their ends, and their speeds."""
+    return "\n".join(STYLES[name].line(*step) for step in steps).split("\n")
 
 
 def uneven_steps(name: str, last: int = 200, digits: int = 3) -> Iterator[tuple[int, float, float]]:
