@@ -169,16 +169,6 @@ def test_a_window_is_proposed_only_where_all_of_the_log_was_read():
     check(measure_one(lines, ends=measure_one(lines).widest))
 
 
-@pytest.mark.parametrize(
-    ("name", "last", "noise"),
-    [("mllog", 200, 0), ("mlperf", 200, 1000), ("mllog", 40_000, 100_000), ("mlperf", 40_000, 0)],
-)
-def test_the_end_of_a_run_is_seen_before_one_more_record(name, last, noise):
-    lines = written(name, last)[:-1]
-    lines[-1:] = [STOP, "x" * noise, lines[-1]]
-    check(measure_one(lines, log_format=name, facts=FOUR))
-
-
 class TestALogOfTooManyLines:
     """One that prints 600 of them, where 500 are kept."""
 
@@ -473,6 +463,7 @@ SHORTER = [
     for i, took in TIMES.items()
 ]
 GLUONNLP = written("gluonnlp-bert", last=119)
+TWENTIES = [x for x in written("oneflow-models-wide-deep") if " iter: 60/" not in x]
 MIDDLE = [*STYLES["paddleseg"].head, *written("paddleseg")[-3:]]
 
 
@@ -493,6 +484,8 @@ def lacking(*steps: int) -> list[str]:
     SINKS("a shorter step: widest", SHORTER, "..", wide=True, widest=None),
     case("a lost line", lacking(9, 19), wide=True, first=29, last=119, throughput=128.0),
     case("lost lines", lacking(9, 29, 49, 69), wide=True, first=89, last=119, throughput=128.0),
+    # Beside a clock, a mean of twenty iterations does not stand for a line that is lost.
+    case("a mean beside a clock", TWENTIES, facts=FOUR),
     # A log that begins in the middle does not say what its first line covers.
     case("the middle", MIDDLE, wide=True, first=180, last=200),
 )

@@ -9,7 +9,7 @@ from functools import cache
 from itertools import cycle, product
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from reperf.logs.formats import formats
 from reperf.measuring.measure import Measurement
@@ -46,6 +46,8 @@ FROM_ZERO = [one for one in TIMED if (formats()[one].counts_from, STYLES[one].ev
 
 each_timed_format = pytest.mark.parametrize("name", TIMED)
 a_timed_format = st.sampled_from(TIMED)
+seldom = settings(max_examples=settings.default.max_examples // 3)
+"""Of what is dear: the weekly lane asks ten times as often."""
 
 
 @cache
@@ -139,6 +141,7 @@ def test_unlabelled_lines_of_several_ranks_are_refused(name):
     assert {one.status for one in results} == {"refused"}
 
 
+@seldom
 @given(a_timed_format, st.data())
 def test_unlabelled_ranks_in_any_order_give_no_other_number(name, data):
     head, mine = parted(name)
@@ -150,6 +153,7 @@ def test_unlabelled_ranks_in_any_order_give_no_other_number(name, data):
         assert number == pytest.approx(whole(name).throughput, rel=0.001)
 
 
+@seldom
 @given(
     # Where other ranks evaluate at other times, nothing tells when a log of evaluations trains.
     a_timed_format.filter(lambda name: name != "mlperf-evaluations"),
@@ -181,6 +185,7 @@ def test_ranks_are_told_apart_by_their_labels_also_those_of_four_launchers():
     assert numbers("mllog", [*head, *between]) == [whole("mllog").throughput]
 
 
+@seldom
 @given(a_timed_format, st.data())
 def test_a_window_that_is_proposed_is_measured_and_is_what_all_takes(name, data):
     """Whatever is missing or printed again."""

@@ -90,7 +90,7 @@ class TestEvaluations:
         check(among(*between, name=name), "evaluations lie in the window: the first between ")
 
 
-@pytest.mark.parametrize("behind", ["", "RESULT,bert,1", FILLER], ids=["", "line", "text"])
+@pytest.mark.parametrize("behind", ["", "RESULT,bert,1", FILLER, "the last record again"])
 @pytest.mark.parametrize("name", ["mllog", "mlperf"])
 @pytest.mark.parametrize(
     ("stopped", "reason"),
@@ -98,8 +98,10 @@ class TestEvaluations:
 )
 def test_the_end_of_a_run_is_found_before_any_amount_of_text(name, stopped, reason, behind):
     lines = written(name)
-    lines[-1:] = [lines[-1].replace("success", stopped)] if stopped else []
-    check(measure_written(name, [*lines, behind]), reason)
+    end = lines.pop()
+    ends = [end.replace("success", stopped)] if stopped else []
+    behind = lines[-1] if "record" in behind else behind
+    check(measure_written(name, [*lines, *ends, behind]), reason)
 
 
 def test_facts_of_a_second_run_stand_anywhere_before_it():
