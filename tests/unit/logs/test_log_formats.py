@@ -312,6 +312,16 @@ def test_lines_that_lost_their_time_stamp_are_no_ends_of_the_window():
 
 
 @pytest.mark.parametrize(
+    "name", ["pytorch-resnet50", "paddle1-resnet50", "mxnet-bert", "maxtext", "litgpt", "nanogpt"]
+)
+def test_single_iterations_make_no_window(name):
+    """Where every third line is printed, and each tells the time of its own iteration alone."""
+    head, lines = parted(name)
+    found = measure_written(name, [*head, *lines[1::3]], widest=True)
+    assert (found.status, found.widest) == ("refused", None)
+
+
+@pytest.mark.parametrize(
     ("name", "old", "new"),
     [
         ("hugectr-wide-deep", "Time(10 iters)", "Time(00 iters)"),
