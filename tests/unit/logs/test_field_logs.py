@@ -169,6 +169,13 @@ def test_a_window_is_proposed_only_where_all_of_the_log_was_read():
     check(measure_one(lines, ends=measure_one(lines).widest))
 
 
+@pytest.mark.parametrize(("name", "noise"), [("mllog", 100_000), ("mlperf", 0)])
+def test_the_end_of_a_run_is_seen_before_one_more_record_of_a_long_log(name, noise):
+    lines = written(name, 40_000)[:-1]
+    lines[-1:] = [STOP, "x" * noise, lines[-1]]
+    check(measure_one(lines, log_format=name, facts=FOUR))
+
+
 class TestALogOfTooManyLines:
     """One that prints 600 of them, where 500 are kept."""
 
@@ -434,6 +441,20 @@ def test_of_several_epochs_the_first_is_named_where_no_window_fits():
         lines += [line.replace("[0][", f"[{epoch}][") for line in printed_then]
     reason = "the log allows no window after a warm-up of 20 iterations: printed are 0 to 8"
     check(measure_one(lines, widest=True, facts=(("global_batch", 32),)), reason)
+
+
+def test_a_step_back_in_a_later_epoch_is_no_resume():
+    """Of later epochs, no lines are kept that could follow each other."""
+    lines = printed("pytorch-resnet50", ((n, n, 90) for n in range(130)))
+    second = [line.replace("[0][", "[1][") for line in lines]
+    [run] = measure([*lines, *second, *second[40:]], facts=(("global_batch", 32),))
+    check(run)
+
+
+def test_a_stamp_that_is_no_time_is_none():
+    lines = written("ngc-pytorch-resnet50")
+    lines[-1] = lines[-1].replace("2020-09-15", "2020-13-15")
+    check(measure_one(lines), last_printed=199)
 
 
 def test_rnnt_prints_one_batch_over_the_time_of_ten():

@@ -164,6 +164,7 @@ REFUSED = [
     ("olmo", (1, 3), (".*1,048,576\n", ""), "the tokens of step 1 do not follow its line"),
     ("composer-in-minutes", (5, 105), (), SPEEDS),
     ("composer", (5, 105), (".*throughput/samples_per_sec.*", ""), "it prints no speed"),
+    ("composer", (5, 105), (".*time/sample: .*", ""), NO_FORMAT),
     # Lines of two batches make no record.
     ("composer", (5, 105), (r"(?s)\t Train time/train: 0\.52.*?/batch: 104\n", ""), NO_FORMAT),
     ("tf-cnn-benchmarks", (20, 120), (r"\d(?=\n)", ""), NO_TIMES),
