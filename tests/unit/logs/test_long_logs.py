@@ -125,6 +125,14 @@ def test_what_is_skipped_of_a_long_log_changes_nothing(name, ranks, monkeypatch)
     check(measure_written(name, every), **expected)
 
 
+def test_a_later_epoch_changes_nothing_of_the_first():
+    first = written("pytorch-resnet50")
+    second = [line.replace("[0][", "[1][") for line in first]
+    whole = measure_written("pytorch-resnet50", first)
+    assert outcome(measure_written("pytorch-resnet50", first + second)) == outcome(whole)
+    check(whole, last_printed=200)
+
+
 @pytest.mark.parametrize("at", [500, 2_000, 2_990])
 def test_another_run_in_what_could_be_skipped_is_measured(at):
     lines = written("oneflow-resnet50", 3_000)[:at] + written("oneflow-resnet50", start=1e6)
