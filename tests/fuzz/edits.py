@@ -11,17 +11,18 @@ must be what the configuration, the logs and the records that are there now give
 """
 
 import os
-import random
 import shutil
 import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from tests.helpers.small_benchmark import ROOT, TOY, Benchmark, new_benchmark
+from tests.unit.logs.edited import EDITS
 
 SUITES = [
     suite | {"name": name, "systems": ["stand-in"], "topologies": ["1n1g"], "repeats": 2}
@@ -37,13 +38,14 @@ OTHERS = {
     "fewer repeats": {"suites": [suite | {"repeats": 1} for suite in SUITES]},
     "time limit": {"time_limit": 90},
 }
+SHOWN = ("results/report.*", "archive/*.zip")
+"""What leaves the folder."""
 BUILT = (
     "results/[!.]*.csv",
     "results/report.*",
     "results/complete.txt",
     "results/suites/*/*.csv",
     "figures/*.*",
-    "figures/published/[!.]*",
     "archive/*.zip",
 )
 STOOD_ON = (
@@ -54,31 +56,21 @@ STOOD_ON = (
     "results/plan.json",
     "data/*/*/manifest.json",
     "data/*/plan.json",
+    "figures/published/[!.]*",
 )
-
-SHOWN = ("results/report.*", "archive/*.zip")
-"""What leaves the folder."""
 # What makes them from logs and records.
 RULES = ("remember", "measure", "summarise", "join_tables", "draw_figures", "report", "archive")
-
-
-def flip(content: bytes, chance: random.Random) -> bytes:
-    at = chance.randrange(len(content))
-    return content[:at] + bytes([content[at] ^ 1 << chance.randrange(8)]) + content[at + 1 :]
-
-
-def change_a_digit(content: bytes, chance: random.Random) -> bytes:
-    places = [at for at, byte in enumerate(content) if chr(byte).isdigit()]
-    at = chance.choice(places or [0])
-    return content[:at] + str((content[at] - 47) % 10).encode() + content[at + 1 :]
-
-
-EDITS: dict[str, Callable[[bytes, random.Random], bytes]] = {
-    "flip": flip,
-    "digit": change_a_digit,
-    "cut": lambda content, chance: content[: chance.randrange(len(content))],
-    "double": lambda content, _: content + content,
-    "empty": lambda _content, _: b"",
+OF_LOGS = (
+    "a bad disk",
+    "somebody changes a digit",
+    "a run that was killed, or a copy that broke off",
+)
+CHANGES: dict[str, Callable[[bytes, bytes, Random], bytes]] = {
+    **{name: EDITS[name] for name in OF_LOGS},
+    "double": lambda content, _other, _chance: content * 2,
+    "empty": lambda _content, _other, _chance: b"",
+    "neighbour": lambda _content, other, _chance: other,
+    "exchange": lambda _content, other, _chance: other,
 }
 
 
@@ -87,18 +79,17 @@ def files_of(folder: Path, patterns: tuple[str, ...]) -> list[Path]:
     return sorted(found)
 
 
-def edit(folder: Path, chance: random.Random) -> str:
+def edit(folder: Path, chance: Random) -> str:
     """Edit one file; returns which and how."""
     groups = [files for pattern in (*STOOD_ON, *BUILT) if (files := files_of(folder, (pattern,)))]
     files = chance.choice(groups)
     path, other = chance.choice(files), chance.choice(files)
     before, content = path.stat(), path.read_bytes()
-    kind = chance.choice([*EDITS, "remove", "neighbour", "exchange"])
+    kind = chance.choice([*CHANGES, "remove"])
     if kind == "remove":
         path.unlink()
     else:
-        make = EDITS.get(kind, lambda *_: other.read_bytes())
-        path.write_bytes(make(content, chance))
+        path.write_bytes(CHANGES[kind](content or b" ", other.read_bytes(), chance))
         if kind == "exchange":
             other.write_bytes(content)
         if chance.random() < 0.5:
@@ -107,7 +98,7 @@ def edit(folder: Path, chance: random.Random) -> str:
     return f"{path.relative_to(folder)}: {kind}"
 
 
-def exchange_runs(folder: Path, chance: random.Random) -> str:
+def exchange_runs(folder: Path, chance: Random) -> str:
     """Let two runs change places, of one suite or of two; returns which."""
     one, other = chance.sample(sorted(folder.glob("results/runs/*/*/*/*")), 2)
     aside = folder / "aside"
@@ -134,59 +125,47 @@ def contradictions(benchmark: Benchmark, spare: Path, before: dict[Path, bytes])
         return []
     shutil.rmtree(spare, ignore_errors=True)
     shutil.copytree(benchmark.folder, spare, symlinks=True)
-    for path in files_of(spare, BUILT[:-2] + BUILT[-1:]):
+    for path in files_of(spare, BUILT):
         path.unlink()
     Benchmark(spare).snakemake("--allowed-rules", *RULES, "--retries", "0")
     wanted = shown_in(spare)
     return [str(name) for name, content in made.items() if wanted.get(name) != content]
 
 
-class Fuzz:
-    """Copies of a finished report, each edited and called again.
-
-    Args:
-        folder: for the report and its copies.
-        seed: of all that is chosen by chance.
-    """
-
-    def __init__(self, folder: Path, seed: int) -> None:
-        self._chance = random.Random(seed)
-        self._spare = folder / "spare"
-        self._benchmark = Benchmark(folder / "benchmark")
-        self._finished = new_benchmark(folder / "finished", ROOT / ".envs")
-        self._finished.configure(**REPORT)
-        self._finished.made()
-        assert not contradictions(self._finished, self._spare, {})
-
-    def edit(self) -> tuple[str, str]:
-        """Edit a copy, and call; returns what came of it, and the edit."""
-        benchmark, chance = self._benchmark, self._chance
-        shutil.rmtree(benchmark.folder, ignore_errors=True)
-        shutil.copytree(self._finished.folder, benchmark.folder, symlinks=True)
-        way = chance.choice([edit] * 6 + [exchange_runs, None])
-        what = way(benchmark.folder, chance) if way else "called in turn: "
-        turns = [{}] if way else [OTHERS[chance.choice([*OTHERS])] for _ in range(2)] + [{}]
-        if chance.random() < 0.5:
-            shutil.rmtree(benchmark.folder / ".snakemake")
-            what += " (no memory)"
-        for changes in turns:
-            benchmark.configure(**REPORT | changes)
-            before = shown_in(benchmark.folder)
-            answer = benchmark.snakemake("--retries", "0")
-            what += "" if way else f" {', '.join(changes) or 'the first one'}"
-            wrong = contradictions(benchmark, self._spare, before)
-            if wrong or "Traceback" in answer.stdout:
-                print(answer.stdout[-3000:], *wrong, sep="\n")
-                return "WRONG", what
-        return "refused" if answer.returncode else "rebuilt or unchanged", what
+def edited_and_called(finished: Benchmark, top: Path, chance: Random) -> tuple[str, str]:
+    """Edit a copy of a finished report, and call; returns what came of it, and the edit."""
+    benchmark = Benchmark(top / "benchmark")
+    shutil.rmtree(benchmark.folder, ignore_errors=True)
+    shutil.copytree(finished.folder, benchmark.folder, symlinks=True)
+    way = chance.choice([edit] * 6 + [exchange_runs, None])
+    what = way(benchmark.folder, chance) if way else "called in turn: "
+    turns = [{}] if way else [OTHERS[chance.choice([*OTHERS])] for _ in range(2)] + [{}]
+    if chance.random() < 0.5:
+        shutil.rmtree(benchmark.folder / ".snakemake")
+        what += " (no memory)"
+    for changes in turns:
+        benchmark.configure(**REPORT | changes)
+        before = shown_in(benchmark.folder)
+        answer = benchmark.snakemake("--retries", "0")
+        what += "" if way else f" {', '.join(changes) or 'the first one'}"
+        wrong = contradictions(benchmark, top / "spare", before)
+        if wrong or "Traceback" in answer.stdout:
+            print(answer.stdout[-3000:], *wrong, sep="\n")
+            return "WRONG", what
+    return "refused" if answer.returncode else "rebuilt or unchanged", what
 
 
 def main(edits: int, seed: int) -> int:
     results: Counter[str] = Counter()
+    chance = Random(seed)
     with tempfile.TemporaryDirectory() as temporary:
-        fuzz = Fuzz(Path(temporary), seed)
+        top = Path(temporary)
+        finished = new_benchmark(top / "finished", ROOT / ".envs")
+        finished.configure(**REPORT)
+        finished.made()
+        assert not contradictions(finished, top / "spare", {})
         for number in range(1, edits + 1):
-            result, what = fuzz.edit()
+            result, what = edited_and_called(finished, top, chance)
             results[result] += 1
             print(f"{number:>4} {result:<22} {what}", flush=True)
     print(f"seed {seed}: {dict(results)}")

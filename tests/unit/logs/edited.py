@@ -1,17 +1,18 @@
 """Logs as they come when something went wrong, or as somebody bent them.
 
-Every edit takes a log's bytes, those of another log, and a source of chance.
+An edit takes a log's bytes, those of another log, and a source of chance.
 """
 
 import json
-import random
 import re
 from collections.abc import Callable
 from copy import deepcopy
-from functools import wraps
+from functools import partial
+from random import Random
 from typing import Any
 
-Edit = Callable[[bytes, bytes, random.Random], bytes]
+Edit = Callable[[bytes, bytes, Random], bytes]
+Lines = list[bytes]
 Step = dict[str, Any]  # what a line of a step log says, as JSON
 
 NOISE = (
@@ -25,6 +26,7 @@ NOISE = (
     b" 45%|####5     | 45/100 [00:07<00:13, 2.00it/s]\r",
     b"I0904 12:01:02.123456 1400 utils.py:450] saved a checkpoint\n",
 )
+"""What another program writes, anywhere."""
 DRESSES: tuple[tuple[bytes, bytes], ...] = (
     (b"", b"\r\n"),
     (b"", b"  \n\n"),
@@ -36,185 +38,160 @@ DRESSES: tuple[tuple[bytes, bytes], ...] = (
     (b"\r\x1b[K", b"\n"),
     (b"\x1b[36m(Worker pid=1234, ip=10.0.0.1)\x1b[0m ", b"\x1b[0m\x1b[K\n"),
 )
-"""What stands before and behind each line once somebody's tool has passed it on."""
+"""What a launcher, a container or a terminal writes before and behind each line."""
 QUOTES = (b"# e.g. ", b'example: "', b"Validation: ", b"> ", b"the last line was ", b"step 7: ")
+"""In front of a line that a help text, a summary or an error quotes."""
 
 
-def _lines(log: bytes) -> list[bytes]:
+def _lines(log: bytes) -> Lines:
     return log.splitlines(keepends=True) or [b""]
 
 
-def _span(size: int, chance: random.Random) -> tuple[int, int]:
-    """A stretch of up to a third of what there is."""
-    start = chance.randrange(size)
-    return start, min(size, start + chance.randint(1, max(1, size // 3)))
+def _of_lines(edit: Callable[[Lines, Random], Lines]) -> Edit:
+    return lambda log, _other, chance: b"".join(edit(_lines(log), chance))
 
 
-def _of_lines(edit: Callable[[list[bytes], random.Random], list[bytes]]) -> Edit:
-    """An edit that looks at the lines of one log alone."""
-
-    @wraps(edit)
-    def whole(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-        return b"".join(edit(_lines(log), chance))
-
-    return whole
+def _of_bytes(edit: Callable[[bytes, Random], bytes]) -> Edit:
+    return lambda log, _other, chance: edit(log, chance)
 
 
-def cut_the_end(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-    """A run that was killed, or a copy that broke off."""
-    return log[: chance.randrange(len(log))]
+def _span(lines: Lines, chance: Random) -> tuple[int, int]:
+    """A stretch of up to a third of the lines."""
+    start = chance.randrange(len(lines))
+    return start, min(len(lines), start + chance.randint(1, max(1, len(lines) // 3)))
 
 
-def cut_the_beginning(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-    """What `tail -c` leaves."""
-    return log[chance.randrange(len(log)) :]
+def _of_stretch(edit: Callable[[Lines, Random], Lines]) -> Edit:
+    def whole(lines: Lines, chance: Random) -> Lines:
+        start, stop = _span(lines, chance)
+        return lines[:start] + edit(lines[start:stop], chance) + lines[stop:]
+
+    return _of_lines(whole)
 
 
-@_of_lines
-def lose_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Some lines are gone, here and there."""
-    share = chance.random() / 2
+def _lose(lines: Lines, share: float, chance: Random) -> Lines:
     return [line for line in lines if chance.random() > share]
 
 
-@_of_lines
-def lose_early_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Lines are gone where a log says what it is about."""
+def _lose_early(lines: Lines, chance: Random) -> Lines:
     early = chance.randint(1, min(len(lines), 40))
-    return [line for line in lines[:early] if chance.random() > 1 / early] + lines[early:]
+    return _lose(lines[:early], 1 / early, chance) + lines[early:]
 
 
-@_of_lines
-def lose_a_stretch(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Whole lines in a row are gone."""
-    start, stop = _span(len(lines), chance)
-    return lines[:start] + lines[stop:]
-
-
-@_of_lines
-def repeat_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Some lines are there twice, the second time anywhere."""
+def _strew(lines: Lines, chance: Random, quotes: tuple[bytes, ...] = (b"",)) -> Lines:
+    """Some lines are there again, anywhere."""
     for _ in range(chance.randint(1, 4)):
-        lines.insert(chance.randint(0, len(lines)), chance.choice(lines))
+        again = chance.choice(quotes) + chance.choice(lines)
+        lines.insert(chance.randint(0, len(lines)), again)
     return lines
 
 
-@_of_lines
-def repeat_a_stretch(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Lines in a row are there again, as after a buffer was flushed twice."""
-    start, stop = _span(len(lines), chance)
-    return lines[:stop] + lines[start:]
-
-
-@_of_lines
-def dress_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """All lines went through a launcher, a container, a terminal or a system of another kind."""
+def _dress(lines: Lines, chance: Random) -> Lines:
     before, behind = chance.choice(DRESSES)
     return [before + line.rstrip(b"\r\n") + behind for line in lines]
 
 
-@_of_lines
-def quote_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Lines are quoted in others, anywhere: a help text, a summary, an error."""
-    for _ in range(chance.randint(1, 4)):
-        quoted = chance.choice(QUOTES) + chance.choice(lines)
-        lines.insert(chance.randint(0, len(lines)), quoted)
-    return lines
+def _cut(log: bytes, chance: Random) -> bytes:
+    return log[: chance.randrange(len(log))]
 
 
-@_of_lines
-def mix_up_lines(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Lines in a row are in another order."""
-    start, stop = _span(len(lines), chance)
-    return lines[:start] + chance.sample(lines[start:stop], stop - start) + lines[stop:]
-
-
-def split_a_line(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-    """Another program wrote a line feed."""
+def _write(log: bytes, new: bytes, chance: Random, instead: int = 0) -> bytes:
     at = chance.randrange(len(log))
-    return log[:at] + b"\n" + log[at:]
+    return log[:at] + new + log[at + instead :]
 
 
-def join_lines(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-    """A line feed is gone."""
-    at = chance.choice([match.start() for match in re.finditer(rb"\n", log)] or [len(log)])
-    return log[:at] + log[at + 1 :]
+def _change(log: bytes, pattern: bytes, new: bytes, chance: Random) -> bytes:
+    """One of the matches is another text."""
+    start, stop = chance.choice([match.span() for match in re.finditer(pattern, log)] or [(0, 0)])
+    return log[:start] + new + log[stop:]
 
 
-def write_into_a_line(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-    """Another program wrote what it likes, anywhere."""
-    at = chance.randrange(len(log))
-    return log[:at] + chance.choice(NOISE) + log[at:]
-
-
-def tear(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-    """Bytes in a row are gone, from the middle of a line to that of another."""
-    start = chance.randrange(len(log))
-    return log[:start] + log[start + chance.randint(1, 200) :]
-
-
-def flip_a_bit(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-    """A bad disk."""
+def _flip(log: bytes, chance: Random) -> bytes:
     at = chance.randrange(len(log))
     return log[:at] + bytes([log[at] ^ 1 << chance.randrange(8)]) + log[at + 1 :]
 
 
-def change_a_digit(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-    """Somebody edited a number."""
-    at = chance.choice([match.start() for match in re.finditer(rb"\d", log)] or [0])
-    return log[:at] + str(chance.randrange(10)).encode() + log[at + 1 :]
-
-
-def append_another(log: bytes, other: bytes, chance: random.Random) -> bytes:
-    """Two runs in one file, the second behind the end of the first, or of what is left of it.
+def _append(log: bytes, other: bytes, chance: Random) -> bytes:
+    """The second log stands behind the end of the first, or of what is left of it.
 
     The digits of two numbers do not make a third one, which nobody printed.
     """
     if chance.random() < 0.5:
-        log = cut_the_end(log, other, chance)
+        log = _cut(log, chance)
         if other[:1].isdigit():
             log = log.rstrip(b"0123456789")
     return log + other
 
 
-def append_itself(log: bytes, _other: bytes, chance: random.Random) -> bytes:
-    """The same log twice, or what is left of it.
-
-    The rest of another run would look as if it were this one's: nothing could tell them apart.
-    """
+def _append_itself(log: bytes, chance: Random) -> bytes:
+    # The rest of another run would look as if it were this one's: nothing could tell them apart.
     lines = _lines(log)
     left = lines[chance.randrange(len(lines)) :] if chance.random() < 0.5 else lines
-    return append_another(log, b"".join(left), chance)
+    return _append(log, b"".join(left), chance)
 
 
-def interleave(log: bytes, other: bytes, chance: random.Random) -> bytes:
-    """Two programs write to one file, line by line."""
-    waiting = [_lines(log), _lines(other)]
-    mixed = []
-    while waiting[0] and waiting[1]:
+def _interleave(log: bytes, other: bytes, chance: Random) -> bytes:
+    waiting, mixed = [_lines(log), _lines(other)], []
+    while all(waiting):
         mixed.append(waiting[chance.random() < 0.5].pop(0))
     return b"".join([*mixed, *waiting[0], *waiting[1]])
 
 
-def insert_a_stretch_of_another(log: bytes, other: bytes, chance: random.Random) -> bytes:
-    """Some lines of another log stand among those of this one."""
+def _insert(log: bytes, other: bytes, chance: Random) -> bytes:
     mine, others = _lines(log), _lines(other)
-    start, stop = _span(len(others), chance)
+    start, stop = _span(others, chance)
     at = chance.randint(0, len(mine))
     return b"".join(mine[:at] + others[start:stop] + mine[at:])
 
 
+OF_LINES: dict[str, Edit] = {
+    "a run that was killed, or a copy that broke off": _of_bytes(_cut),
+    "lines are lost, here and there": _of_lines(
+        lambda lines, chance: _lose(lines, chance.random() / 2, chance)
+    ),
+    "lines are lost where a log says what it is about": _of_lines(_lose_early),
+    "lines in a row are lost": _of_stretch(lambda _lines, _chance: []),
+    "lines are there twice": _of_lines(_strew),
+    "lines in a row are there twice": _of_stretch(lambda lines, _chance: lines * 2),
+    "lines are in another order": _of_stretch(
+        lambda lines, chance: chance.sample(lines, len(lines))
+    ),
+    "the same log twice": _of_bytes(_append_itself),
+    "a launcher, a container or a terminal": _of_lines(_dress),
+    "lines are quoted": _of_lines(lambda lines, chance: _strew(lines, chance, QUOTES)),
+}
+"""These write nothing that was not there: a number must be right, or absent."""
+OF_TWO: dict[str, Edit] = {
+    "two runs in one file": _append,
+    "two programs write to one file": _interleave,
+    "lines in a row of another log": _insert,
+}
+"""Nor do these: a number must be that of one of the two logs."""
+OF_BYTES: dict[str, Edit] = {
+    "what `tail -c` leaves": _of_bytes(lambda log, chance: log[chance.randrange(len(log)) :]),
+    "a line is split": _of_bytes(lambda log, chance: _write(log, b"\n", chance)),
+    "lines are joined": _of_bytes(lambda log, chance: _change(log, b"\n", b"", chance)),
+    "another program writes into a line": _of_bytes(
+        lambda log, chance: _write(log, chance.choice(NOISE), chance)
+    ),
+    "bytes in a row are lost": _of_bytes(
+        lambda log, chance: _write(log, b"", chance, chance.randint(1, 200))
+    ),
+    "a bad disk": _of_bytes(_flip),
+    "somebody changes a digit": _of_bytes(
+        lambda log, chance: _change(log, rb"\d", b"%d" % chance.randrange(10), chance)
+    ),
+}
+"""These may write another number into a line: one that no other line contradicts may be wrong."""
+
 _MARK = b":::MLLOG "
-_START = _MARK + (
-    b'{"namespace": "", "time_ms": 1, "event_type": "INTERVAL_START", "key": "run_start"}\n'
-)
+_START = _MARK + b'{"namespace": "", "time_ms": 1, "event_type": "X", "key": "run_start"}\n'
 
 
-def _of_steps(edit: Callable[[list[bytes | Step], list[Step], random.Random], None]) -> Edit:
+def _of_steps(edit: Callable[[list[bytes | Step], list[Step], Random], None]) -> Edit:
     """An edit of a step log: of its lines, of which the steps are read, and of these alone."""
 
-    @wraps(edit)
-    def whole(log: bytes, _other: bytes, chance: random.Random) -> bytes:
+    def whole(log: bytes, _other: bytes, chance: Random) -> bytes:
         lines: list[bytes | Step] = [
             json.loads(line.removeprefix(_MARK)) if b'"tracked_stats"' in line else line
             for line in _lines(log)
@@ -228,40 +205,34 @@ def _of_steps(edit: Callable[[list[bytes | Step], list[Step], random.Random], No
     return whole
 
 
-def _relabel(said: Step, iteration: int) -> None:
-    """Give a step another number, and the count of samples that goes with it."""
+def _relabel(said: Step, iteration: int, times: int = 1) -> None:
+    """Give a step another number, and the count of samples and the speed that go with it."""
     value = said["value"]
     value["samples"] = value["samples"] // value["iteration"] * iteration
     value["iteration"] = iteration
+    if "throughput" in value:
+        value["throughput"] *= times
 
 
-def _move(said: Step, seconds: float) -> None:
+def _move(said: Step, seconds: float) -> Step:
     """Let a step end later, by both clocks."""
     said["value"]["seconds"] += seconds
     said["time_ms"] += round(1000 * seconds)
+    return said
 
 
-@_of_steps
-def relabel_an_iteration(_lines: list, steps: list[Step], chance: random.Random) -> None:
-    """A step has the number of another, or one that none has."""
+def _relabel_one(_lines: list, steps: list[Step], chance: Random) -> None:
     said = chance.choice(steps)
-    others = [number for number in range(201) if number != said["value"]["iteration"]]
-    _relabel(said, chance.choice(others))
+    _relabel(said, chance.choice([n for n in range(201) if n != said["value"]["iteration"]]))
 
 
-@_of_steps
-def count_in_other_steps(_lines: list, steps: list[Step], chance: random.Random) -> None:
-    """All iterations are counted double, threefold, .., and with them the samples and the speed."""
+def _count_in_other_steps(_lines: list, steps: list[Step], chance: Random) -> None:
     times = chance.randint(2, 5)
     for said in steps:
-        _relabel(said, times * said["value"]["iteration"])
-        if "throughput" in said["value"]:
-            said["value"]["throughput"] *= times
+        _relabel(said, times * said["value"]["iteration"], times)
 
 
-@_of_steps
-def scale_one_clock(_lines: list, steps: list[Step], chance: random.Random) -> None:
-    """One of the two clocks runs faster or slower, perhaps with the printed speed."""
+def _scale(_lines: list, steps: list[Step], chance: Random) -> None:
     factor = chance.choice((0.01, 0.1, 0.5, 0.9, 1.1, 2.0, 10.0, 100.0))
     stamps, speeds = chance.random() < 0.5, chance.random() < 0.7
     began, wrote = steps[0]["value"]["seconds"], steps[0]["time_ms"]
@@ -275,9 +246,7 @@ def scale_one_clock(_lines: list, steps: list[Step], chance: random.Random) -> N
             value["throughput"] /= factor
 
 
-@_of_steps
-def skip_iterations(lines: list, steps: list[Step], chance: random.Random) -> None:
-    """Some steps are not printed, and those behind them may count on from the steps before."""
+def _skip(lines: list, steps: list[Step], chance: Random) -> None:
     counts = [said["value"]["iteration"] for said in steps]
     for said in chance.sample(steps, chance.randint(1, max(1, len(steps) // 2))):
         lines.remove(said)
@@ -287,43 +256,47 @@ def skip_iterations(lines: list, steps: list[Step], chance: random.Random) -> No
             _relabel(said, iteration)
 
 
-@_of_steps
-def invent_iterations(lines: list, steps: list[Step], chance: random.Random) -> None:
-    """Some steps are printed that the run has not, each behind another."""
+def _invent(lines: list, steps: list[Step], chance: Random) -> None:
     for said in chance.sample(steps, chance.randint(1, 3)):
         new = deepcopy(said)
         _relabel(new, new["value"]["iteration"] + chance.randint(1, 30))
         new["value"].pop("throughput", None)
-        _move(new, 0.001)
-        lines.insert(lines.index(said) + 1, new)
+        lines.insert(lines.index(said) + 1, _move(new, 0.001))
 
 
-@_of_steps
-def print_a_step_again(lines: list, steps: list[Step], chance: random.Random) -> None:
-    """A step is there twice, the second time anywhere, and at another time."""
-    new = deepcopy(chance.choice(steps))
-    _move(new, chance.uniform(-5, 5))
+def _print_again(lines: list, steps: list[Step], chance: Random) -> None:
+    new = _move(deepcopy(chance.choice(steps)), chance.uniform(-5, 5))
     lines.insert(lines.index(chance.choice(steps)) + chance.randint(0, 1), new)
 
 
-@_of_steps
-def start_again(lines: list, steps: list[Step], chance: random.Random) -> None:
-    """The run starts a second time, between two of its steps; those behind may be moved in time."""
+def _start_again(lines: list, steps: list[Step], chance: Random) -> None:
     again = chance.randint(1, len(steps) - 1)
     lines.insert(lines.index(steps[again]), _START)
     for said in steps[again:]:
         _move(said, chance.choice((0.0, 100.0)))
 
 
-@_of_steps
-def lose_the_loss(_lines: list, steps: list[Step], chance: random.Random) -> None:
-    """Training diverged, and went on."""
+def _lose_the_loss(_lines: list, steps: list[Step], chance: Random) -> None:
     for said in chance.sample(steps, chance.randint(1, len(steps))):
         said["value"]["loss"] = chance.choice((float("nan"), float("inf"), float("-inf"), None))
 
 
+OF_STEP_LOGS: dict[str, Edit] = {
+    "a step has another number": _of_steps(_relabel_one),
+    "all iterations are counted double, threefold, ..": _of_steps(_count_in_other_steps),
+    "one of the two clocks runs faster or slower, perhaps with the printed speed": _of_steps(
+        _scale
+    ),
+    "steps are not printed, and those behind them may count on": _of_steps(_skip),
+    "steps are printed that the run has not": _of_steps(_invent),
+    "a step is printed again, at another time": _of_steps(_print_again),
+    "the run starts again, and what is behind may be moved in time": _of_steps(_start_again),
+    "training diverged, and went on": _of_steps(_lose_the_loss),
+}
+"""These bend a step log that says its plan: a number must be right or absent all the same."""
+
 _COUNTED = re.compile(
-    rb"(?:\| epoch +\d+ step +|\[Training\]\[Iteration |\bstep:)(\d+)(?= \| batches|\]\[Epoch|/\d)"
+    rb"(\| epoch +\d+ step +|\[Training\]\[Iteration |\bstep:)(\d+)(?= \| batches|\]\[Epoch|/\d)"
 )
 """An iteration that its line counts in two ways."""
 
@@ -333,81 +306,25 @@ def counts_twice(log: bytes) -> bool:
     return len(_COUNTED.findall(log)) > 2
 
 
-def _counted(lines: list[bytes]) -> dict[int, int]:
-    """The iterations of the lines that count in two ways, by their places."""
-    found = ((place, _COUNTED.search(line)) for place, line in enumerate(lines))
-    return {place: int(match[1]) for place, match in found if match}
-
-
-def _count_as(line: bytes, iteration: int) -> bytes:
-    match = _COUNTED.search(line)
-    assert match
-    return line[: match.start(1)] + b"%d" % iteration + line[match.end(1) :]
-
-
-@_of_lines
-def skip_and_count_on(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Lines of iterations are left out, and those behind count on from the ones before."""
-    counted = _counted(lines)
-    lost = set(chance.sample([*counted][1:-1], chance.randint(1, len(counted) // 2)))
-    left = [place for place in counted if place not in lost]
-    for place, iteration in zip(left, counted.values(), strict=False):
-        lines[place] = _count_as(lines[place], iteration)
-    return [line for place, line in enumerate(lines) if place not in lost]
-
-
-@_of_lines
-def invent_and_count_on(lines: list[bytes], chance: random.Random) -> list[bytes]:
-    """Lines of iterations are there twice, and the second ones and those behind count on."""
-    counted = _counted(lines)
-    chosen = set(chance.sample([*counted][:-1], chance.randint(1, len(counted) // 2)))
+def _count_on(lines: Lines, chance: Random, copies: int) -> Lines:
+    """Lines of iterations are there as many times, and those behind count on."""
+    counted = {
+        at: int(match[2]) for at, line in enumerate(lines) if (match := _COUNTED.search(line))
+    }
+    chosen = chance.sample([*counted][1:-1], chance.randint(1, len(counted) // 2))
     iteration, second, *_ = counted.values()
     between, written = second - iteration, []
-    for place, line in enumerate(lines):
-        for _ in range((place in counted) + (place in chosen)):
-            written.append(_count_as(line, iteration))
-            iteration += between
-        if place not in counted:
-            written.append(line)
+    for at, line in enumerate(lines):
+        for _ in range(copies if at in chosen else 1):
+            written.append(_COUNTED.sub(rb"\g<1>%d" % iteration, line))
+            iteration += between if at in counted else 0
     return written
 
 
-OF_LINES: tuple[Edit, ...] = (
-    cut_the_end,
-    lose_lines,
-    lose_early_lines,
-    lose_a_stretch,
-    repeat_lines,
-    repeat_a_stretch,
-    mix_up_lines,
-    append_itself,
-    dress_lines,
-    quote_lines,
-)
-"""These write nothing that was not there: a number must be right, or absent."""
-OF_TWO: tuple[Edit, ...] = (append_another, interleave, insert_a_stretch_of_another)
-"""Nor do these: a number must be that of one of the two logs."""
-OF_BYTES: tuple[Edit, ...] = (
-    cut_the_beginning,
-    split_a_line,
-    join_lines,
-    write_into_a_line,
-    tear,
-    flip_a_bit,
-    change_a_digit,
-)
-"""These may write another number into a line: one that no other line contradicts may be wrong."""
-OF_STEP_LOGS: tuple[Edit, ...] = (
-    relabel_an_iteration,
-    count_in_other_steps,
-    scale_one_clock,
-    skip_iterations,
-    invent_iterations,
-    print_a_step_again,
-    start_again,
-    lose_the_loss,
-)
-"""These bend a step log that says its plan: a number must be right or absent all the same."""
-OF_COUNTS: tuple[Edit, ...] = (skip_and_count_on, invent_and_count_on)
+OF_COUNTS: dict[str, Edit] = {
+    "lines are left out, and those behind count on": _of_lines(partial(_count_on, copies=0)),
+    "lines are there twice, and those behind count on": _of_lines(partial(_count_on, copies=2)),
+}
 """These count anew in a log that counts twice: a number must be right or absent all the same."""
-EDITS = (*OF_LINES, *OF_TWO, *OF_BYTES, *OF_STEP_LOGS, *OF_COUNTS)
+EDITS = OF_LINES | OF_TWO | OF_BYTES | OF_STEP_LOGS | OF_COUNTS
+"""What an edit does -> the edit."""

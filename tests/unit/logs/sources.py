@@ -1,11 +1,10 @@
-"""Logs whose numbers are known, to be edited: excerpts of real ones, and written ones."""
+"""Logs whose numbers are known, to be edited: real ones, and written ones."""
 
 import io
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import pairwise, product
-from pathlib import Path
 
 from reperf.config import Window
 from reperf.logs.events import facts_in
@@ -13,33 +12,18 @@ from reperf.logs.facts import Fact
 from reperf.logs.format import Format, Prints
 from reperf.logs.formats import formats
 from reperf.logs.log_file import opened
-from reperf.logs.recognise import NO_FORMAT
 from reperf.logs.scan import find_records
 from reperf.measuring.measure import Measurement, Method, measure_log
 
 from tests.helpers.step_logs import planned_log
-from tests.unit.logs.asking import REAL, encode
-from tests.unit.logs.edited import OF_BYTES, OF_COUNTS, OF_STEP_LOGS, OF_TWO, Edit, counts_twice
+from tests.unit.logs.asking import encode
+from tests.unit.logs.edited import OF_BYTES, OF_COUNTS, OF_STEP_LOGS, OF_TWO, counts_twice
+from tests.unit.logs.test_public_lines import MEASURED, read
 from tests.unit.logs.written import STYLES, TIMED, uneven
 
 RIGHT, REFUSED, EDITED, LOST, WRONG = "right", "refused", "edited number", "lost time", "WRONG"
 """What an edited log may give."""
 TOLERANCE = 0.01  # how far a number may be from the truth before it is wrong
-WARMUPS = (20, 5, 1, 0)
-# What the command line must say for an excerpt, if the log does not. Any will do: what is asked
-# is whether an edit changes the number that they give.
-TOLD: tuple[tuple[Fact, ...], ...] = (
-    (),
-    (("accumulation", 1),),
-    (("batch_size", 128), ("nodes", 2), ("devices_per_node", 8)),
-    (("batch_size", 64), ("nodes", 1), ("devices_per_node", 8), ("accumulation", 1)),
-    (("global_batch", 2048),),
-    (("nodes", 1), ("devices_per_node", 1)),
-    (("nodes", 1), ("devices_per_node", 8)),
-    (("batch_size", 8), ("nodes", 1), ("devices_per_node", 1)),
-    (("epoch_samples", 96),),
-)
-
 Ends = tuple[int, int]
 
 
@@ -54,13 +38,13 @@ class Source:
     told: tuple[Fact, ...] = ()  # what the command line says
     _known: dict[tuple[bytes, Ends], list[Measurement]] = field(default_factory=dict, init=False)
 
-    def takes(self, edit: Edit) -> bool:
+    def takes(self, edit: str) -> bool:
         """Whether an edit is of logs like this one."""
         if edit in OF_STEP_LOGS:  # such as say what their run prints
             return b'"print_every"' in self.content
         return edit not in OF_COUNTS or counts_twice(self.content)
 
-    def verdict(self, edit: Edit, content: bytes, other: bytes) -> str:
+    def verdict(self, edit: str, content: bytes, other: bytes) -> str:
         """What this log gave when it was edited, perhaps with another one.
 
         A number of an edit that writes others can be wrong where nothing contradicts it, and one
@@ -68,32 +52,31 @@ class Source:
         """
         merged = other if edit in OF_TWO else None
         found = self.measured(content)
-        if all(self.is_right(one, merged) for one in found):
+        if all(self._is_right(one, merged) for one in found):
             return RIGHT if found else REFUSED
         if self._loses_a_time(content, merged):
             return LOST
-        return EDITED if edit in OF_BYTES and self._says_otherwise(content) else WRONG
+        is_edited = edit in OF_BYTES and not self._said(content) <= self._said(self.content)
+        return EDITED if is_edited else WRONG
 
-    def measure(self, content: bytes) -> list[Measurement]:
-        """Ask the same of another log."""
+    def measure(self, content: bytes, **method: object) -> list[Measurement]:
+        """Ask the same of another log, or by another method."""
         chosen = formats()[self.log_format] if self.log_format else None
-        told = [("the command line", self.told)]
-        stream = io.BytesIO(content)
-        return [one for one, *_ in measure_log(self.name, stream, self.method, chosen, told)]
+        asked, told = replace(self.method, **method), [("the command line", self.told)]
+        return [one for one, *_ in measure_log(self.name, io.BytesIO(content), asked, chosen, told)]
 
-    def measured(self, content: bytes) -> list[Measurement]:
+    def measured(self, content: bytes, **method: object) -> list[Measurement]:
         """The runs in another log that give a number."""
-        return [one for one in self.measure(content) if one.throughput is not None]
+        return [one for one in self.measure(content, **method) if one.throughput is not None]
 
-    def is_right(self, found: Measurement, merged: bytes | None = None) -> bool:
+    def _is_right(self, found: Measurement, merged: bytes | None) -> bool:
         """Whether a number is that of this log in its window, or of the one merged with it."""
         ends = found.first, found.last
         truths = [true.throughput for true in self._true(self.content, ends)]
         if merged is not None:
             # Of which of the two logs a batch is, nothing says.
             batch = (("global_batch", found.global_batch),)
-            more = (), batch, (*batch, ("accumulation", 1))
-            told = [replace(self, told=one) for one in more]
+            told = [replace(self, told=one) for one in ((), batch, (*batch, ("accumulation", 1)))]
             asked = product((self, *told), (self.content, merged))
             for true in (true for one, log in asked for true in one._true(log, ends)):
                 truths.append(true.throughput)
@@ -108,36 +91,40 @@ class Source:
         line that is the first left, and prints a mean, stands for the last of its iterations;
         a line that is the only one left gives that iteration's number alone.
         """
-        key = content, ends
-        if key not in self._known:
-            asked = replace(self, method=replace(self.method, ends=ends, widest=False))
-            parts = _from_each_epoch(asked, content)
-            found = [one for part in parts for one in asked.measured(part)]
-            if not found:
-                start, stop = ends[0] + 1, ends[1]
-                interval = asked.measure(content)[0].interval or 1
-                if start == stop:
-                    start -= interval
-                found = asked.between(start, stop, content)
-                mean = asked.between(ends[0] + 1 - interval, ends[0] + 1, content)
-                found += [_with_one_more(*both, interval) for both in product(found, mean)]
-            self._known[key] = found
-        return self._known[key]
+        if (key := (content, ends)) in self._known:
+            return self._known[key]
+        how = {"ends": ends, "widest": False}
+        found = [
+            one for part in self._from_each_epoch(content) for one in self.measured(part, **how)
+        ]
+        if not found:
+            start, stop = ends[0] + 1, ends[1]
+            interval = self.measure(content, **how)[0].interval or 1
+            first = start - interval if start == stop else start
+            rest, mean = (
+                self.measured(content, **how | {"ends": both})
+                for both in ((first, stop), (start - interval, start))
+            )
+            found = [*rest, *(_with_one_more(*both, interval) for both in product(rest, mean))]
+        self._known[key] = found
+        return found
 
-    def between(self, first: int, last: int, content: bytes) -> list[Measurement]:
-        """The runs in another log that give a number between two iterations."""
-        return replace(self, method=replace(self.method, ends=(first, last))).measured(content)
+    def _format_of(self, content: bytes) -> Format | None:
+        name = self.log_format or self.measure(content)[0].format
+        return formats()[name] if name else None
 
-    def _says_otherwise(self, content: bytes) -> bool:
-        """Whether an edited log says a fact, or prints a record, that this one does not."""
+    def _records(self, content: bytes) -> list[tuple]:
+        """What is read of a log: where each record is, and the record."""
+        if not (log_format := self._format_of(content)):
+            return []
+        return list(find_records(_plain(content), log_format, log_format.reader()))
 
-        def said(log: bytes) -> set[tuple]:
-            if not (log_format := self._format_of(log)):
-                return set()
-            records = (record._replace(text=b"") for *_, record in self._records(log))
-            return {*records, *log_format.facts(_plain(log)), *facts_in(log)}
-
-        return not said(content) <= said(self.content)
+    def _said(self, content: bytes) -> set[tuple]:
+        """The facts that a log says, and its records."""
+        if not (log_format := self._format_of(content)):
+            return set()
+        records = (record._replace(text=b"") for *_, record in self._records(content))
+        return {*records, *log_format.facts(_plain(content)), *facts_in(content)}
 
     def _loses_a_time(self, content: bytes, merged: bytes | None) -> bool:
         """Whether an edited log lacks lines, of this one or the other, that say what a time is of.
@@ -157,15 +144,14 @@ class Source:
             return True
         return not joined(content) <= set().union(*map(joined, whole))
 
-    def _format_of(self, content: bytes) -> Format | None:
-        name = self.log_format or self.measure(content)[0].format
-        return formats()[name] if name else None
-
-    def _records(self, content: bytes) -> list[tuple]:
-        """What is read of a log: where each record is, and the record."""
-        if not (log_format := self._format_of(content)):
-            return []
-        return list(find_records(_plain(content), log_format, log_format.reader()))
+    def _from_each_epoch(self, content: bytes) -> Iterator[bytes]:
+        """A log, and what is left of it if it begins with each of its later epochs."""
+        yield content
+        content = _plain(content)
+        records = self._records(content)
+        for (*_, before), (start, _, record) in pairwise(records):
+            if record.epoch > before.epoch:
+                yield content[: records[0][0]] + content[start:]
 
 
 def _with_one_more(found: Measurement, mean: Measurement, interval: int) -> Measurement:
@@ -182,48 +168,20 @@ def _plain(content: bytes) -> bytes:
     return log.part(0, log.size)
 
 
-def _from_each_epoch(asked: Source, content: bytes) -> Iterator[bytes]:
-    """A log, and what is left of it if it begins with each of its later epochs."""
-    yield content
-    content = _plain(content)
-    records = asked._records(content)
-    for (*_, before), (start, _, record) in pairwise(records):
-        if record.epoch > before.epoch:
-            yield content[: records[0][0]] + content[start:]
-
-
 @cache
 def all_sources() -> list[Source]:
-    """Excerpts, and written logs of each format that tells times."""
-    written_ones = (source for name in TIMED for source in unsteady(name))
-    return [*excerpts(REAL, "*"), *written_ones, *planned()]
+    """Real logs and lines, written logs of each format that tells times, step logs with a plan.
 
-
-def excerpts(folder: Path, pattern: str = "**/*") -> Iterator[Source]:
-    """The logs in a folder that give a number, each in its widest window and in whichever is."""
-    for path in sorted(folder.glob(pattern)):
-        if path.is_file():
-            yield from _measurable(path.name, path.read_bytes())
-
-
-def _measurable(name: str, content: bytes) -> list[Source]:
-    """A log with the first question that it answers."""
-    [first, *_] = Source(name, content).measure(content)
-    if first.reason == NO_FORMAT:
-        return []
-    for log_format in [None] if first.format else formats():
-        for told, warmup in product(TOLD, WARMUPS):
-            method = Method(window=Window(warmup=warmup), widest=True)
-            widest = Source(name, content, method, log_format, told)
-            for found in widest.measure(content):
-                if found.throughput is not None:
-                    method = Method(ends=(found.first, found.last))
-                    return [widest, replace(widest, method=method)]
-    return []
-
-
-def planned() -> Iterator[Source]:
-    """Step logs that say their plan, in a window of theirs and in the widest."""
+    Each step of a written log takes another time. Each log is asked for a window and the widest.
+    """
+    found = []
+    for log in MEASURED:
+        for method in (Method(ends=log.ends), Method(window=Window(warmup=1), widest=True)):
+            found.append(Source(log.log, read(log.log, log.edits), method, None, log.facts))
+    for name in TIMED:
+        content, told = encode(uneven(name)), STYLES[name].facts
+        for method in (Method(), Method(widest=True)):
+            found.append(Source(f"{name}, written", content, method, name, told))
     for plan, ends in (
         ({}, (20, 120)),
         ({"iterations": 6, "every": 1}, (1, 6)),
@@ -231,11 +189,5 @@ def planned() -> Iterator[Source]:
     ):
         content = encode(planned_log(**plan))
         for method in (Method(ends=ends), Method(window=Window(warmup=ends[0]), widest=True)):
-            yield Source(f"step log of {plan or 'the usual plan'}", content, method)
-
-
-def unsteady(name: str) -> Iterator[Source]:
-    """A written log each of whose steps takes another time, in the usual window and the widest."""
-    content = encode(uneven(name))
-    for method in (Method(), Method(widest=True)):
-        yield Source(f"{name}, written", content, method, name, STYLES[name].facts)
+            found.append(Source(f"step log of {plan or 'the usual plan'}", content, method))
+    return found

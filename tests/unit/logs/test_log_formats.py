@@ -1,12 +1,27 @@
-"""Every format: recognised, measured by both methods, and in whatever disguise logs come."""
+"""Every format: recognised, measured by both methods, and in whatever disguise logs come.
+
+Whatever is lost, printed again, or printed by other ranks, a number is right or absent; see
+test_edited_logs.
+"""
 
 import re
+from functools import cache
 from itertools import cycle, product
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from reperf.logs.formats import formats
+from reperf.measuring.measure import Measurement
 
-from tests.unit.logs.asking import encode, measure, measure_one, measure_written, runs_written
+from tests.unit.logs.asking import (
+    check,
+    encode,
+    measure,
+    measure_one,
+    measure_written,
+    runs_written,
+)
 from tests.unit.logs.written import (
     GLOBAL_BATCH,
     RATE,
@@ -29,8 +44,27 @@ OF_CLOCKS = {formats()[name].clock: name for name in TIMED}.values()
 """A format of each clock, and one of durations."""
 FROM_ZERO = [one for one in TIMED if (formats()[one].counts_from, STYLES[one].every) == (0, 1)]
 
-each_format = pytest.mark.parametrize("name", NAMES)
 each_timed_format = pytest.mark.parametrize("name", TIMED)
+a_timed_format = st.sampled_from(TIMED)
+seldom = settings(max_examples=settings.default.max_examples // 3)
+"""Of what is dear: the weekly lane asks ten times as often."""
+
+
+@cache
+def whole(name: str) -> Measurement:
+    """What the written log gives."""
+    return measure_written(name, written(name))
+
+
+def numbers(name: str, lines: list[str]) -> list[float]:
+    found = (one.throughput for one in runs_written(name, lines))
+    return [number for number in found if number is not None]
+
+
+def parted(name: str, start: float = 0.0) -> tuple[list[str], list[str]]:
+    """The lines before those of iterations, and the rest."""
+    lines, head = written(name, start=start), len(STYLES[name].head)
+    return lines[:head], lines[head:]
 
 
 def test_every_format_has_a_written_log():
@@ -39,53 +73,48 @@ def test_every_format_has_a_written_log():
     assert (len(OF_CLOCKS), len(FROM_ZERO)) == (9, 15)
 
 
-@each_format
-def test_a_format_is_found_from_the_content(name):
-    measured = measure_one(written(name), facts=STYLES[name].facts)
-    if name in SAME_LINES:
-        assert measured.reason == (
-            "the log fits fleetx-bert and paddle1-bert: say which it is with --format"
-        )
-    else:
-        assert measured.format == name
-
-
 @each_timed_format
 def test_the_window_rule_gives_samples_over_time(name):
-    measured = measure_written(name, written(name))
-    assert measured.reason == ""
-    assert measured.throughput == pytest.approx(rate(name), rel=1e-6)
-    assert measured.samples == 3200
-    assert (measured.global_batch, measured.last - measured.first) == (32, 100)
+    found = whole(name)
+    expected = {"samples": 3200, "global_batch": GLOBAL_BATCH, "interval": STYLES[name].every}
+    check(found, throughput=float(rate(name)), **expected)
+    assert found.last - found.first == 100
+    # The widest window spans all iterations behind the warm-up.
+    assert found.widest in ((19, found.last_printed), (20, found.last_printed))
 
 
 @each_timed_format
-def test_a_window_takes_the_seconds_of_its_own_steps(name):
+def test_a_format_is_found_from_the_content_and_a_window_takes_its_own_steps(name):
     ends = {iteration: seconds for iteration, seconds, _ in uneven_steps(name, digits=2)}
     printed, lines = [*ends], uneven(name, digits=2)
     for first, last in ((printed[2], printed[-1]), (printed[3], printed[-2])):
-        measured = measure_one(lines, ends=(first, last), facts=STYLES[name].facts)
-        assert (measured.format, measured.reason) == (name, "")
-        assert measured.seconds == pytest.approx(ends[last] - ends[first], rel=1e-6)
-        expected = GLOBAL_BATCH * (last - first) / measured.seconds
-        assert measured.throughput == pytest.approx(expected, rel=1e-6)
-        assert measured.world_size in (None, WORLD)
+        found = measure_one(lines, ends=(first, last), facts=STYLES[name].facts)
+        check(found, format=name, seconds=float(ends[last] - ends[first]))
+        expected = GLOBAL_BATCH * (last - first) / found.seconds
+        assert found.throughput == pytest.approx(expected, rel=1e-6)
+        assert found.world_size in (None, WORLD)
 
 
-@pytest.mark.parametrize("name", sorted(set(NAMES) - set(TIMED)))
+@pytest.mark.parametrize("name", sorted({*NAMES} - {*TIMED}))
 def test_a_log_without_times_is_refused(name):
-    assert measure_written(name, written(name)).reason == formats()[name].untimed
+    check(measure_written(name, written(name)), formats()[name].untimed)
+    found = measure_one(written(name), facts=STYLES[name].facts)
+    if name in SAME_LINES:
+        check(found, "the log fits fleetx-bert and paddle1-bert: say which it is with --format")
+    else:
+        assert found.format == name
 
 
 DISGUISES = {
-    "crlf": lambda line: line + "\r",
-    "indented": lambda line: "     " + line,
-    "progress bar": lambda line: f" 10%|#    | 1/10 [00:00<00:01]\r 20%|##   | 2/10\r{line}",
-    "mpirun": lambda line: "[1,0]<stderr>:" + line,
-    "mpirun with dates": lambda line: "Wed Dec 16 08:03:32 2020[1,0]<stdout>:" + line,
-    "colours": lambda line: f"\x1b[38;2;180;60;0m{line}\x1b[0m",
-    "srun": lambda line: " 0: " + line,
-    "srun and torchrun": lambda line: "0: [default0]:" + line,
+    "crlf": lambda line: line + b"\r",
+    "indented": lambda line: b"     " + line,
+    "progress bar": lambda line: b" 10%|#    | 1/10 [00:00<00:01]\r 20%|##   | 2/10\r" + line,
+    "mpirun": lambda line: b"[1,0]<stderr>:" + line,
+    "mpirun with dates": lambda line: b"Wed Dec 16 08:03:32 2020[1,0]<stdout>:" + line,
+    "colours": lambda line: b"\x1b[38;2;180;60;0m" + line + b"\x1b[0m",
+    "srun": lambda line: b" 0: " + line,
+    "srun and torchrun": lambda line: b"0: [default0]:" + line,
+    "no text": lambda line: line + b"\n\xe3\x80\n\x00\xff\xfe",
 }
 BY_TURNS = [*zip(TIMED, cycle(DISGUISES), strict=False)]
 
@@ -98,66 +127,131 @@ def disguised(worn):
 
 @pytest.mark.parametrize(("name", "disguise"), [*map(disguised, product(TIMED, DISGUISES))])
 def test_a_disguised_log_gives_the_same_number(name, disguise):
-    plain = written(name)
-    skipped = len(STYLES[name].head)  # launchers label the command line, too, but not all do
-    worn = plain[:skipped] + [DISGUISES[disguise](line) for line in plain[skipped:]]
-    assert measure_written(name, worn).throughput == measure_written(name, plain).throughput
-
-
-@each_timed_format
-def test_bytes_that_are_no_text_between_the_lines_do_not_matter(name):
-    plain = encode(written(name))
-    noisy = plain.replace(b"\n", b"\n\xe3\x80\n\x00\xff\xfe\n")
-    assert measure_written(name, noisy).throughput == measure_written(name, plain).throughput
+    # Launchers label the command line, too, but not all do.
+    head, rest = (encode(lines) for lines in parted(name))
+    worn = b"\n".join(map(DISGUISES[disguise], rest.splitlines()))
+    assert measure_written(name, head + worn + b"\n").throughput == whole(name).throughput
 
 
 @pytest.mark.parametrize("name", APART)
 def test_unlabelled_lines_of_several_ranks_are_refused(name):
-    mine, other = written(name), written(name, start=0.004)
-    begin = len(STYLES[name].head) + 1
-    mixed = [line for pair in zip(mine[begin:], other[begin:], strict=True) for line in pair]
-    results = runs_written(name, mine[:begin] + mixed)
+    head, mine = parted(name)
+    lines = zip(mine, parted(name, start=0.004)[1], strict=True)
+    results = runs_written(name, [*head, *(line for pair in lines for line in pair)])
     assert {one.status for one in results} == {"refused"}
 
 
+@seldom
+@given(a_timed_format, st.data())
+def test_unlabelled_ranks_in_any_order_give_no_other_number(name, data):
+    head, mine = parted(name)
+    order = data.draw(st.lists(st.booleans(), min_size=len(mine), max_size=len(mine)))
+    left, mixed = [[*mine], parted(name, start=0.004)[1]], []
+    for second in order:
+        mixed.append(left[second].pop(0) if left[second] else left[not second].pop(0))
+    for number in numbers(name, [*head, *mixed, *left[0], *left[1]]):
+        assert number == pytest.approx(whole(name).throughput, rel=0.001)
+
+
+@seldom
+@given(
+    # Where other ranks evaluate at other times, nothing tells when a log of evaluations trains.
+    a_timed_format.filter(lambda name: name != "mlperf-evaluations"),
+    st.integers(2, 4),
+    st.data(),
+)
+def test_labelled_ranks_in_any_order_do_not_matter(name, ranks, data):
+    of_rank = [
+        [f"[1,{rank}]<stdout>:{line}" for line in parted(name, start=rank / 512)[1]]
+        for rank in range(ranks)
+    ]
+    order = [rank for rank, lines in enumerate(of_rank) for _ in lines]
+    order = data.draw(st.permutations(order)) if len(order) < 150 else order[::-1]
+    mixed = [of_rank[rank].pop(0) for rank in order]
+    assert numbers(name, [*parted(name)[0], *mixed]) == [whole(name).throughput]
+
+
+def test_ranks_are_told_apart_by_their_labels_also_those_of_four_launchers():
+    head, mine = parted("mllog")
+    late = parted("mllog", start=1 / 512)[1]
+    of_rank = [
+        [f"0: 0: 0: [default{rank}]:{line}" for line in lines]
+        for rank, lines in enumerate((mine, late))
+    ]
+    mixed = [line for pair in zip(*of_rank[::-1], strict=True) for line in pair]
+    assert numbers("mllog", [*head, *mixed]) == [whole("mllog").throughput]
+    # Another rank's end is not that of the measured one.
+    between = [*of_rank[0][:1], *of_rank[1], *of_rank[0][1:]]
+    assert numbers("mllog", [*head, *between]) == [whole("mllog").throughput]
+
+
+@seldom
+@given(a_timed_format, st.data())
+def test_a_window_that_is_proposed_is_measured_and_is_what_all_takes(name, data):
+    """Whatever is missing or printed again."""
+    lines = written(name)
+    head = len(STYLES[name].head)
+    gone = data.draw(st.sets(st.integers(head, len(lines) - 1), max_size=8))
+    lines = [line for number, line in enumerate(lines) if number not in gone]
+    for _ in range(data.draw(st.integers(0, 3))):
+        lines.insert(at := data.draw(st.integers(0, len(lines) - 1)), lines[at])
+    for run, one in enumerate(runs_written(name, lines)):
+        taken = runs_written(name, lines, widest=True)[run]
+        if one.widest is None or "is not known" in one.reason or "end of the run" in one.reason:
+            assert taken.status == "refused"
+            continue
+        named = runs_written(name, lines, ends=one.widest)[run]
+        check(named, throughput=float(rate(name)))
+        assert (taken.first, taken.last, taken.throughput) == (*one.widest, named.throughput)
+
+
+@given(st.sampled_from(NAMES), st.binary(max_size=400), st.data())
+def test_no_bytes_crash_a_parser(name, noise, data):
+    line = STYLES[name].line(20, 5.0, 128.0).encode()
+    at = data.draw(st.integers(0, len(line)))
+    pieces = [line[:at], noise, line[at:], b"\n", line, data.draw(st.sampled_from([b"", b"\n"]))]
+    content = b"".join(data.draw(st.permutations(pieces)))
+    for how in ({"log_format": name}, {"log_format": name, "method": "published"}, {}):
+        results = measure(content, facts=STYLES[name].facts, **how)
+        assert {one.status for one in results} <= {"ok", "refused"}
+        assert not any("\n" in one.reason for one in results)
+
+
 @each_timed_format
-def test_two_runs_in_one_file_are_two_results_and_a_short_one_is_refused(name):
-    again = written(name, start=3600.0)
-    assert [one.status for one in runs_written(name, written(name) + again)] == ["ok", "ok"]
+def test_runs_in_one_file_are_results_of_their_own_and_a_short_one_is_refused(name):
     broken_off = written(name, last=100)[: -len(STYLES[name].tail) or None]
-    short, whole = runs_written(name, broken_off + again)
-    assert (short.status, whole.status) == ("refused", "ok")
-    assert "too short: it ends at iteration" in short.reason
+    rest = [line for start in (3600.0, 7200.0) for line in written(name, start=start)]
+    short, *two = runs_written(name, broken_off + rest)
+    check(short, "too short: it ends at iteration")
+    assert [one.status for one in two] == ["ok", "ok"]
 
 
 @pytest.mark.parametrize("name", [one for one in TIMED if not STYLES[one].says_batch])
 def test_without_a_global_batch_there_is_no_number(name):
-    lines = written(name)[len(STYLES[name].head) :]
-    reason = measure_written(name, lines, facts=()).reason
+    reason = measure_written(name, parted(name)[1], facts=()).reason
     unknown = "the global batch is not known: neither log, record nor path says it; allowed: "
     assert reason.startswith(unknown)
     assert ", or --global-batch" in reason
 
 
-def without(name: str, *lost: int) -> list[str]:
-    """A written log that lacks the lines of some iterations."""
-    style = STYLES[name]
-    lines = (
-        style.line(i, 3 + i * style.step, rate(name)) for i in iterations(name) if i not in lost
-    )
-    return [*style.head, "some other line", *"\n".join(lines).split("\n"), *style.tail]
-
-
 @each_timed_format
 def test_a_window_end_that_is_not_printed_is_named(name):
-    reason = measure_written(name, without(name, 119, 120)).reason
-    assert "is not in the log: printed are" in reason
+    check(measure_written(name, written(name, lost=(119, 120))), "..is not in the log: printed are")
 
 
 @pytest.mark.parametrize("name", FROM_ZERO)
 def test_a_log_that_counts_from_0_has_another_window_of_a_hundred(name):
-    measured = measure_written(name, without(name, 120))
-    assert (measured.status, measured.first, measured.last) == ("ok", 19, 119)
+    check(measure_written(name, written(name, lost=(120,))), first=19, last=119)
+
+
+@pytest.mark.parametrize("name", [one for one in NAMES if "{TOTAL}" in formats()[one].pattern])
+def test_no_iteration_is_beyond_the_total_that_its_line_prints(name):
+    lines = written(name)
+    matches = formats()[name].line.finditer("\n".join(lines).encode())
+    [total] = {match["total"].decode() for match in matches if match["total"]}
+    fewer = [re.sub(rf"(?<=/)( *){total}\b", r"\g<1>100", line) for line in lines]
+    reason = measure_written(name, fewer).reason
+    assert re.fullmatch(r"iteration 1\d\d is printed, of 100 in all", reason)
 
 
 @pytest.mark.parametrize(
@@ -179,22 +273,12 @@ def test_printed_speeds_of_another_batch_are_refused(name):
     assert "the global batch is 64 under a world size of 4" in reason
 
 
-def test_lines_that_lost_their_time_stamp_are_no_ends_of_the_window():
-    lines = written("oneflow-resnet50")
-    lines[7] = lines[7].rsplit(" ", 1)[0]
-    assert measure_written("oneflow-resnet50", lines).status == "ok"
-    lines[5] = lines[5].rsplit(" ", 1)[0]
-    assert "is not in the log" in measure_written("oneflow-resnet50", lines).reason
-    again = [line.rsplit(" ", 1)[0] for line in lines]
-    assert {one.status for one in measure(lines + again)} == {"refused"}
-
-
-def test_a_clock_without_a_date_passes_midnight():
-    style = STYLES["tensorflow2-bert"]
-    late = 9.5 * 3600 + 26.0  # 24 s before midnight, in the window's middle
-    lines = [style.line(i, late + i * STEP, RATE) for i in range(1, 131)]
-    assert " 00:00:" in " ".join(lines)
-    assert measure_written("tensorflow2-bert", lines).throughput == pytest.approx(RATE)
+@each_timed_format
+def test_a_clock_that_stands_still_is_refused(name):
+    style = STYLES[name]
+    lines = "\n".join(style.line(i, 3.0, rate(name)) for i in iterations(name))
+    lines = re.sub(r"\b0\.250*\b|\b2\.50+|\b2?500?\.0+", "0.000", lines).split("\n")
+    assert measure_written(name, [*style.head, *lines, *style.tail]).status == "refused"
 
 
 @pytest.mark.parametrize("name", ["tensorflow2-bert", "ngc-pytorch-bert", "oneflow-wide-deep"])
@@ -202,21 +286,39 @@ def test_a_clock_that_jumps_back_is_refused(name):
     lines = written(name)
     at = len(STYLES[name].head) + 1 + iterations(name).index(60)
     lines[at] = STYLES[name].line(60, 60 * STEP - 30.0, RATE)
-    assert "time steps back by" in measure_written(name, lines).reason
+    check(measure_written(name, lines), "..time steps back by")
+
+
+def test_a_clock_without_a_date_passes_midnight():
+    late = 9.5 * 3600 + 26.0  # 24 s before midnight, in the window's middle
+    lines = [STYLES["tensorflow2-bert"].line(i, late + i * STEP, RATE) for i in range(1, 131)]
+    assert " 00:00:" in " ".join(lines)
+    check(measure_written("tensorflow2-bert", lines), throughput=RATE)
 
 
 def test_a_clock_that_is_too_coarse_is_refused():
-    measured = measure_written("paddle2-resnet50", written("paddle2-resnet50"), ends=(20, 40))
-    coarse = "the log's times are printed in steps of 1 s, too coarse for a window of 80 s"
-    assert measured.reason == coarse
+    found = measure_written("paddle2-resnet50", written("paddle2-resnet50"), ends=(20, 40))
+    check(found, "the log's times are printed in steps of 1 s, too coarse for a window of 80 s")
 
 
-@each_timed_format
-def test_a_clock_that_stands_still_is_refused(name):
-    style = STYLES[name]
-    lines = "\n".join(style.line(i, 3.0, rate(name)) for i in iterations(name))
-    lines = re.sub(r"\b0\.250*\b|\b2\.50+|\b2?500?\.0+", "0.000", lines).split("\n")
-    assert measure_written(name, [*style.head, *lines, *style.tail]).status == "refused"
+def test_lines_that_lost_their_time_stamp_are_no_ends_of_the_window():
+    lines = written("oneflow-resnet50")
+    lines[7] = lines[7].rsplit(" ", 1)[0]
+    check(measure_written("oneflow-resnet50", lines))
+    lines[5] = lines[5].rsplit(" ", 1)[0]
+    check(measure_written("oneflow-resnet50", lines), "..is not in the log")
+    again = [line.rsplit(" ", 1)[0] for line in lines]
+    assert {one.status for one in measure(lines + again)} == {"refused"}
+
+
+@pytest.mark.parametrize(
+    "name", ["pytorch-resnet50", "paddle1-resnet50", "mxnet-bert", "maxtext", "litgpt", "nanogpt"]
+)
+def test_single_iterations_make_no_window(name):
+    """Where every third line is printed, and each tells the time of its own iteration alone."""
+    head, lines = parted(name)
+    found = measure_written(name, [*head, *lines[1::3]], widest=True)
+    assert (found.status, found.widest) == ("refused", None)
 
 
 @pytest.mark.parametrize(
@@ -236,18 +338,3 @@ def test_lines_that_would_divide_by_zero_are_refused_by_the_published_method(nam
     assert old in text
     lines = [*style.head, *text.replace(old, new).split("\n")]
     assert measure_written(name, lines, method="published").status == "refused"
-
-
-def test_gradient_accumulation_makes_steps_larger():
-    lines = [line.replace("steps=1", "steps=4") for line in written("ngc-pytorch-bert")]
-    measured = measure_written("ngc-pytorch-bert", lines)
-    assert measured.global_batch == 128
-    assert measured.throughput == pytest.approx(4 * RATE)
-
-
-def test_what_mlperf_counts_is_found_by_the_printed_throughput():
-    counted = (re.compile(r'"step_num": (\d+)'), lambda i: f'"epoch_num": {int(i[1]) * 32}')
-    lines = [re.sub(*counted, line) for line in written("mlperf")]
-    measured = measure_written("mlperf", lines, ends=(640, 3840))
-    assert measured.samples == 3200
-    assert measured.throughput == pytest.approx(RATE)

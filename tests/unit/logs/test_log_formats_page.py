@@ -12,7 +12,7 @@ from reperf.logs.formats import formats
 
 from docs.make_tables import docstrings, with_tables
 from tests.unit.logs import written as templates
-from tests.unit.logs.asking import measure_one
+from tests.unit.logs.asking import check, measure_one
 from tests.unit.logs.written import STYLES, Style, rate, written
 
 PAGE = (Path(__file__).parents[3] / "docs" / "log-formats.md").read_text(encoding="utf-8")
@@ -80,12 +80,9 @@ class TestThePageIsFollowedWordForWord:
         ]
         assert capsys.readouterr().out.strip() == shown_there.strip()
 
-    def test_its_template_and_its_row_make_logs(self, tmp_path, monkeypatch):
-        row = (tmp_path / "tests/unit/logs/written.py").read_text(encoding="utf-8")
-        style = eval(row.strip().rstrip(","), {"Style": Style})
+    def test_its_template_makes_logs(self, tmp_path, monkeypatch):
         monkeypatch.setattr(templates, "TEMPLATES", tmp_path / "tests/data/logs/written")
-        monkeypatch.setitem(STYLES, style.name, style)
-        measured = measure_one(written(style.name), facts=style.facts)
-        assert (measured.format, measured.reason) == ("trainer", "")
-        assert measured.throughput == pytest.approx(rate(style.name))
-        assert f"\n| `{style.name}` | `" in with_tables(PAGE)
+        monkeypatch.setitem(STYLES, "trainer", Style.of("trainer"))
+        measured = measure_one(written("trainer"), facts=STYLES["trainer"].facts)
+        check(measured, format="trainer", throughput=float(rate("trainer")))
+        assert "\n| `trainer` | `" in with_tables(PAGE)

@@ -82,6 +82,7 @@ def test_the_printed_speeds_are_averaged(name, printed, counted):
         ("ngc-pytorch-resnet50", range(1, 125), "at least 120 lines, the log has 119"),
         ("ngc-pytorch-bert", range(1, 125), "at least 120 lines, the log has 119"),
         ("mxnet-resnet50", range(121), "exactly 120 lines, the log has 121"),
+        ("mindspore-bert", range(10, 60, 10), "the times of 100 steps of 4 ranks"),
     ],
 )
 def test_a_log_of_fewer_or_more_lines_is_refused(name, printed, wanted):
