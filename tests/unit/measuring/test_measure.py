@@ -28,14 +28,13 @@ Change = Callable[[list[str]], list[str]]
 STEADY = step_log(batch=16, rate=100.0)  # a window of 16 s
 
 
-def measured(lines: list[str], method: Method = Method(), **facts: object) -> list[Measurement]:  # noqa: B008
+def measured(lines: list[str], method: Method = Method()) -> list[Measurement]:  # noqa: B008
     text = "".join(line + "\n" for line in lines).encode()
-    known = [("the run record", facts.items())]
-    return [one for one, *_ in measure_log("log", io.BytesIO(text), method, sources=known)]
+    return [one for one, *_ in measure_log("log", io.BytesIO(text), method)]
 
 
-def only(lines: list[str], *method: Method, **facts: object) -> Measurement:
-    [result] = measured(lines, *method, **facts)
+def only(lines: list[str], *method: Method) -> Measurement:
+    [result] = measured(lines, *method)
     return result
 
 
@@ -165,20 +164,6 @@ def test_step_times_are_found_if_they_are_asked_for(log, first, last, number):
         steps = shown.step_times.split()
         wanted = (number, first, last) if method.step_times else (0,)
         assert (len(steps), *steps[:1], *steps[-1:]) == wanted
-
-
-@pytest.mark.parametrize(
-    ("facts", "reason"),
-    [
-        ({"world_size": 4}, "world size is 2 by the log, 4 by the run record"),
-        (
-            {"batch_size": 16, "nodes": 1, "devices_per_node": 2},
-            "global batch is 16 by the log, 32 by the log and the run record",
-        ),
-    ],
-)
-def test_facts_that_disagree_are_refused_with_both_sources(facts, reason):
-    assert only(STEADY, **facts).reason == reason
 
 
 @pytest.mark.parametrize(("every", "seconds"), [(10, 0), (20, 5000), (40, 5000)])
