@@ -12,6 +12,7 @@ from reperf.measuring.log_detection import files_below
 from reperf.measuring.suite_rows import check_sources
 
 from tests.helpers.refusal import refused_in_one_line
+from tests.unit.logs.asking import REAL
 
 
 def check(source: object) -> None:
@@ -44,7 +45,6 @@ def holding(*names: str, text: str = "") -> Callable[[Path], Path]:
 
 LICENSE = "Everyone is permitted to copy and distribute.\n" * 9
 NO_FILE, NO_NAME = "neither a file nor a folder", "allowed: printed names of up to 230 bytes each"
-NO_LOGS = "allowed: a folder of logs"
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ NO_LOGS = "allowed: a folder of logs"
     [
         (lambda folder: folder / "none", "/none is not there"),
         (lambda folder: {"path": str(folder), "format": "morse"}, "format 'morse'; allowed: build"),
-        (lambda _: "/proc", NO_LOGS),  # the whole machine
+        (lambda _: "/proc", "allowed: a folder of logs"),  # the whole machine
         (lambda _: "/dev/zero", f"/dev/zero is {NO_FILE}"),
         (lambda folder: os.mkfifo(folder / "a.log") or folder / "a.log", f"/a.log is {NO_FILE}"),
         (lambda folder: (folder / "a").symlink_to("a") or folder / "a", f"/a is {NO_FILE}"),
@@ -66,8 +66,9 @@ NO_LOGS = "allowed: a folder of logs"
     ],
 )
 def test_what_is_no_source_of_logs_is_one_line(tmp_path, monkeypatch, make, why):
-    monkeypatch.setattr(log_detection, "MOST_ENTRIES", 10)
     source = make(tmp_path)
+    if "more than" in why:
+        monkeypatch.setattr(log_detection, "MOST_ENTRIES", 10)
     with refused_in_one_line("suite theirs: from: ") as refusal:
         check(source if isinstance(source, dict) else str(source))
     assert why in str(refusal.value)
@@ -89,4 +90,5 @@ def test_files_without_an_ending_are_taken_if_they_are_logs(tmp_path):
     steps = "".join(f"step {number}, loss {9 - number / 10}\n" for number in range(20))
     holding("LICENSE", text=LICENSE)(tmp_path)
     holding("workerlog.0", text=steps)(tmp_path)
-    assert files_of(tmp_path) == [tmp_path / "workerlog.0"]
+    holding("workerlog.1", text=(REAL / "ran_mmengine.log").read_text())(tmp_path)
+    assert files_of(tmp_path) == [tmp_path / "workerlog.0", tmp_path / "workerlog.1"]

@@ -187,7 +187,7 @@ def test_repeats_that_scatter_give_a_range_of_speedups(tmp_path, base, others, s
 @pytest.mark.parametrize(
     ("medians", "named", "baseline"),
     [
-        ({"1n1g": 100.0, "1n2g": 190.0, "2n2g": 350.0}, None, "1n1g"),
+        ({"1n1g": 100.0, "1n2g": 190.0, "2n2g": 350.0, "1n8g": None}, None, "1n1g"),
         ({"2n8g": 1512.34, "1n8g": 811.7, "1n4g": 423.9}, None, "1n4g"),
         # Of equally many devices, those on fewer nodes come first.
         ({"4n1g": 370.0, "2n2g": 381.0, "1n4g": 397.0}, None, "1n4g"),
