@@ -3,12 +3,14 @@
 import random
 from io import StringIO
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.measuring.comparison import (
     MATCHED,
     MOST_REPEATS,
+    ComparedCell,
     columns_apart,
     compare_tables,
     judge,
@@ -18,30 +20,30 @@ from reperf.measuring.statistics import rank_test
 from reperf.tables import MEASUREMENTS, read_measurements, table_of
 from scipy.stats import mannwhitneyu
 
-CELL = {"suite": "one", "system": "pytorch", "workload": "resnet50", "precision": "fp32"}
-CELL |= {"batch_size_per_device": 8, "topology": "1n1g", "num_nodes": 1, "devices_per_node": 1}
-RUN = CELL | {"status": "ok", "unit": "images/s", "method": "window", "first": 20, "last": 120}
-RUN |= {"global_batch": 8}
-STEADY = [100.0, 100.1, 100.2, 100.3, 99.9, 99.8, 99.7]
+from tests.helpers.report_tables import ROW, STEADY
+
+BAD = {"status": "oom", "reason": "no memory", "throughput": None}
 
 
-def table(*cells: tuple[dict, list[float]]):
-    """A table of measurements; each cell is what it has in place of RUN's, and its throughputs."""
+def table(*cells: tuple[dict, list[float]]) -> pd.DataFrame:
+    """A table of measurements; each cell is what it has in place of ROW's, and its throughputs."""
     rows = [
-        dict.fromkeys(MEASUREMENTS) | RUN | {"repeat": repeat, "throughput": throughput} | changes
+        ROW | {"repeat": repeat, "throughput": throughput, "global_batch": 16} | changes
         for changes, throughputs in cells
         for repeat, throughput in enumerate(throughputs, 1)
     ]
     return read_measurements(StringIO(table_of(rows, MEASUREMENTS)))
 
 
-def compared(before, after, threshold: float = 0.01):
-    [cell] = compare_tables(before, after, threshold).cells
-    return cell
-
-
 def scaled(values: list[float], factor: float) -> list[float]:
     return [value * factor for value in values]
+
+
+def compared(before: dict, after: dict, faster: float = 1.0) -> ComparedCell:
+    """A cell that is STEADY before, and so many times as fast afterwards."""
+    new = table((after, scaled(STEADY, faster)))
+    [cell] = compare_tables(table((before, STEADY)), new, 0.01).cells
+    return cell
 
 
 @pytest.mark.parametrize(
@@ -63,12 +65,10 @@ def test_a_change_is_judged_by_its_size_and_by_the_threshold(factor, threshold, 
     assert verdict.judgement == judgement
 
 
-@given(
-    st.lists(st.floats(50, 150), min_size=4, max_size=9),
-    st.lists(st.floats(50, 150), min_size=4, max_size=9),
-    st.sampled_from([0.0, 0.01, 0.1]),
-    st.integers(1, 20),
-)
+SIDE = st.lists(st.floats(50, 150), min_size=4, max_size=9)
+
+
+@given(SIDE, SIDE, st.sampled_from([0.0, 0.01, 0.1]), st.integers(1, 20))
 def test_no_verdict_says_more_than_the_whole_interval(before, after, threshold, cells):
     verdict = judge([(before, after)] * cells, threshold)[0]
     low, high = verdict.ratio.low, verdict.ratio.high
@@ -83,10 +83,10 @@ def test_no_verdict_says_more_than_the_whole_interval(before, after, threshold, 
         assert high <= 1 + rounding or low >= 1 - rounding
 
 
-@given(
-    st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0]) | st.floats(0.5, 9), min_size=1, max_size=8),
-    st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0]) | st.floats(0.5, 9), min_size=1, max_size=8),
-)
+TIED = st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0]) | st.floats(0.5, 9), min_size=1, max_size=8)
+
+
+@given(TIED, TIED)
 def test_the_rank_test_is_scipys(ours, theirs):
     wanted = mannwhitneyu(ours, theirs, method="exact").pvalue
     assert rank_test(ours, theirs) == pytest.approx(wanted)
@@ -109,18 +109,14 @@ def test_a_difference_that_many_cells_reach_by_chance_is_none_of_theirs():
 def test_so_many_repeats_as_a_verdict_names_tell_in_most_cases():
     """Of cells with its change and spread; four of five, but for the chance of this test."""
     chance = random.Random(2)
-
-    def repeats(mean: float, n: int) -> list[float]:
-        return [chance.gauss(mean, 1.5) for _ in range(n)]
-
     quantiles = [98.0, 99.0, 100.0, 101.0, 102.0]
     [verdict] = judge([(quantiles, scaled(quantiles, 0.98))], 0.01)
     assert verdict.judgement == "cannot tell"
     assert 25 <= verdict.repeats <= 60
-    told = [
-        judge([(repeats(100, verdict.repeats), repeats(98, verdict.repeats))], 0.01)[0].judgement
-        for _ in range(100)
-    ]
+    told = []
+    for _ in range(100):
+        sides = ([chance.gauss(mean, 1.5) for _ in range(verdict.repeats)] for mean in (100, 98))
+        told.append(judge([tuple(sides)], 0.01)[0].judgement)
     assert told.count("slower") >= 65
 
 
@@ -135,16 +131,12 @@ def test_so_many_repeats_as_a_verdict_names_tell_in_most_cases():
 def test_few_repeats_cannot_tell(before, after, repeats):
     [verdict] = judge([(before, after)], 0.01)
     assert (verdict.judgement, verdict.repeats) == ("cannot tell", repeats)
-
-
-def test_no_cells_have_no_verdicts():
     assert judge([], 0.01) == []
 
 
 def test_cells_are_matched_by_all_that_names_them():
-    other = {"batch_size_per_device": 16}
     found = compare_tables(
-        table(({}, STEADY), (other, STEADY)),
+        table(({}, STEADY), ({"batch_size_per_device": 16}, STEADY)),
         table(({"precision": "amp"}, STEADY), ({}, STEADY)),
         0.01,
     )
@@ -158,85 +150,64 @@ def test_cells_are_matched_by_all_that_names_them():
     ]
 
 
-def test_a_name_says_what_tells_cells_apart_and_nothing_more():
-    both = compare_tables(*[table(({}, STEADY), ({"precision": "amp"}, STEADY))] * 2, 0.01)
-    assert names_of([cell.cell for cell in both.cells]) == [
-        "one pytorch fp32 1n1g",
-        "one pytorch amp 1n1g",
-    ]
-    assert names_of([both.cells[0].cell]) == ["one pytorch 1n1g"]
-    sizes = compare_tables(*[table(({}, STEADY), ({"batch_size_per_device": 16}, STEADY))] * 2, 0)
-    assert names_of([cell.cell for cell in sizes.cells]) == [
-        "one pytorch batch 8 1n1g",
-        "one pytorch batch 16 1n1g",
-    ]
-
-
 @pytest.mark.parametrize(
-    ("changes", "reason"),
+    ("changes", "names"),
     [
-        ({"unit": "tokens/s"}, "unit images/s -> tokens/s"),
-        ({"first": 5, "last": 65}, "window 20:120 -> 5:65"),
-        ({"method": "published"}, "method window -> published"),
-        ({"global_batch": 16}, "global batch 8 -> 16"),
+        ([{}], ["small pytorch 1n2g"]),
+        ([{}, {"precision": "amp"}], ["small pytorch fp32 1n2g", "small pytorch amp 1n2g"]),
+        (
+            [{}, {"batch_size_per_device": 16}],
+            ["small pytorch batch 8 1n2g", "small pytorch batch 16 1n2g"],
+        ),
     ],
 )
-def test_what_was_measured_otherwise_is_not_compared(changes, reason):
-    cell = compared(table(({}, STEADY)), table((changes, STEADY)))
-    assert (cell.verdict.judgement, cell.reason) == ("not comparable", reason)
-    assert not cell.comparable
+def test_a_name_says_what_tells_cells_apart_and_nothing_more(changes, names):
+    both = table(*((change, STEADY) for change in changes))
+    assert names_of([cell.cell for cell in compare_tables(both, both, 0.01).cells]) == names
 
 
-@pytest.mark.parametrize(
-    ("precision", "loss", "judgement"),
-    [
-        ("fp32", 6.9505, "same"),
-        ("fp32", 6.952, "not comparable"),
-        ("amp", 6.955, "same"),
-        ("amp", 7.1, "not comparable"),
-    ],
-)
-def test_another_first_loss_is_not_compared(precision, loss, judgement):
-    asked = {"precision": precision}
-    before = table((asked | {"start_loss": 6.95}, STEADY))
-    cell = compared(before, table((asked | {"start_loss": loss}, STEADY)))
-    assert cell.verdict.judgement == judgement
-    assert cell.reason == ("" if judgement == "same" else f"first loss 6.95 -> {loss}")
-
-
-def test_the_same_logs_are_no_second_report():
-    both = table(({"log_sha256": "a" * 64}, STEADY))
-    assert compared(both, both).reason == "the same logs on both sides: 1"
-
-
-def test_more_repeats_than_the_exact_distribution_takes_are_refused():
-    many = table(({}, [100.0] * (MOST_REPEATS + 1)))
-    assert compared(table(({}, STEADY)), many).reason == "201 repeats; allowed: up to 200"
-
-
-BAD = {"status": "oom", "reason": "no memory", "throughput": None}
+FIRST, AMP = {"start_loss": 6.95}, {"precision": "amp", "start_loss": 6.95}
+SAME_LOG = {"log_sha256": "a" * 64}
+OTHERWISE = "not comparable"
 
 
 @pytest.mark.parametrize(
     ("before", "after", "judgement", "reason"),
     [
+        ({}, {"unit": "tokens/s"}, OTHERWISE, "unit images/s -> tokens/s"),
+        ({}, {"first": 5, "last": 65}, OTHERWISE, "window 20:120 -> 5:65"),
+        ({}, {"method": "published"}, OTHERWISE, "method window -> published"),
+        ({}, {"global_batch": 32}, OTHERWISE, "global batch 16 -> 32"),
+        (FIRST, {"start_loss": 6.9505}, "same", ""),
+        (FIRST, {"start_loss": 6.952}, OTHERWISE, "first loss 6.95 -> 6.952"),
+        (AMP, AMP | {"start_loss": 6.955}, "same", ""),
+        (AMP, AMP | {"start_loss": 7.1}, OTHERWISE, "first loss 6.95 -> 7.1"),
+        (SAME_LOG, SAME_LOG, OTHERWISE, "the same logs on both sides: 1"),
         ({}, BAD, "no longer measured", "ok -> oom: no memory"),
         (BAD, {}, "newly measured", "oom: no memory -> ok"),
         (BAD, BAD, "never measured", "oom: no memory -> oom: no memory"),
     ],
 )
-def test_a_change_of_status_is_a_verdict(before, after, judgement, reason):
-    cell = compared(table((before, STEADY)), table((after, STEADY)))
+def test_what_was_measured_otherwise_or_failed_is_not_compared(before, after, judgement, reason):
+    cell = compared(before, after)
     assert (cell.verdict.judgement, cell.reason) == (judgement, reason)
+    assert cell.comparable == (judgement == "same")
+
+
+def test_more_repeats_than_the_exact_distribution_takes_are_refused():
+    many = table(({}, [100.0] * (MOST_REPEATS + 1)))
+    [cell] = compare_tables(many, table(({}, STEADY)), 0.01).cells
+    assert cell.reason == "201 repeats; allowed: up to 200"
 
 
 def test_repeats_that_failed_do_not_count():
-    cell = compared(table(({}, STEADY)), table(({}, STEADY[:6]), (BAD, [0.0])))
+    new = table(({}, STEADY[:6]), (BAD, [0.0]))
+    [cell] = compare_tables(table(({}, STEADY)), new, 0.01).cells
     assert (cell.verdict.judgement, cell.n) == ("same", (7, 6))
 
 
 def test_where_a_change_shows_is_the_median_of_other_columns():
-    before = table(({"seconds": 4.0, "waited": 0.1, "peak_memory": 2**30, "mhz": 1410}, STEADY))
-    cell = compared(before, table(({"seconds": 8.0}, scaled(STEADY, 0.5))))
+    before = {"seconds": 4.0, "waited": 0.1, "peak_memory": 2**30, "mhz": 1410}
+    cell = compared(before, {"seconds": 8.0}, 0.5)
     known = {"waited": (0.1, None), "peak_memory": (2.0**30, None), "mhz": (1410, None)}
     assert cell.numbers == known | {"step_ms": (40.0, 80.0), "load": (None, None)}

@@ -1,12 +1,12 @@
 """The thresholds, a row each: just inside, a number is given; just outside, it is not."""
 
-import pandas as pd
+from functools import partial
+
 import pytest
 
 from tests.helpers.step_logs import BOOTED, stamped, step, step_log
 from tests.unit.logs.asking import measure_one, measure_written
 from tests.unit.logs.written import STYLES
-from tests.unit.measuring.test_tables import row, summary
 
 
 def ours(took: float, speed: float = 0.0, drift: float = 0.0, span: tuple | None = None) -> str:
@@ -28,7 +28,7 @@ def ours(took: float, speed: float = 0.0, drift: float = 0.0, span: tuple | None
 
 
 def of_style(
-    name: str, ends: tuple[int, int], *, each: float = 0.25, pace: float = 1.0, again: int = 0
+    name: str, ends: tuple[int, int], each: float = 0.25, *, pace: float = 1.0, again: int = 0
 ) -> str:
     """Why a log of a program is refused; "" if it is measured.
 
@@ -52,12 +52,7 @@ def bars(pace: float, lines: int = 5) -> str:
     return of_style("maskrcnn-benchmark", (20, 20 + 20 * lines), pace=pace)
 
 
-def whole_seconds(each: float) -> str:
-    return of_style("detectron2", (19, 119), each=each)
-
-
-def started_anew(again: int) -> str:
-    return of_style("torchtitan", (20, 120), again=again)
+ANEW = "torchtitan", (20, 120)
 
 
 @pytest.mark.parametrize(
@@ -75,9 +70,14 @@ def started_anew(again: int) -> str:
         (bars, 1.49, 1.51, "by what most of its lines print"),
         (bars, 1 / 1.49, 1 / 1.51, "by what most of its lines print"),
         (lambda lines: bars(9, lines), 2, 3, "by what most of its lines print"),
-        (whole_seconds, 1.0, 0.99, "printed in steps of 1 s, too coarse"),
-        (started_anew, 20, 30, "was started anew in the window"),
-        (started_anew, 130, 120, "was started anew in the window"),
+        (
+            partial(of_style, "detectron2", (19, 119)),
+            1.0,
+            0.99,
+            "printed in steps of 1 s, too",
+        ),
+        (lambda again: of_style(*ANEW, again=again), 20, 30, "was started anew in the window"),
+        (lambda again: of_style(*ANEW, again=again), 130, 120, "was started anew in the window"),
     ],
 )
 def test_a_window_is_measured_up_to_each_threshold_and_refused_beyond_it(
@@ -85,38 +85,3 @@ def test_a_window_is_measured_up_to_each_threshold_and_refused_beyond_it(
 ):
     assert reason_of(inside) == ""
     assert why in reason_of(outside)
-
-
-@pytest.mark.parametrize(
-    ("statuses", "status", "reason"),
-    [
-        (("ok", "ok"), "ok", ""),
-        (("oom", "failed", "failed"), "failed", "2 of 3 repeats: why 2"),
-        (
-            ("ok", "oom", "failed", "failed"),
-            "partial",
-            "3 of 4 repeats not measured; failed: why 3",
-        ),
-        (("oom", "failed"), "oom", "1 of 2 repeats: why 1"),  # of a tie, the first
-        (("oom", "oom"), "oom", "why 1"),
-    ],
-)
-def test_a_cells_reason_is_that_of_most_of_its_bad_runs(tmp_path, statuses, status, reason):
-    rows = [
-        row(n, 1.0 if one == "ok" else None, status=one, reason="" if one == "ok" else f"why {n}")
-        for n, one in enumerate(statuses, 1)
-    ]
-    [cell] = summary(tmp_path, rows).itertuples()
-    assert (cell.status, cell.reason) == (status, reason)
-
-
-@pytest.mark.parametrize(
-    ("base", "others", "low"), [(2, 2, 1.9), (1, 2, None), (2, 1, None), (1, 1, None)]
-)
-def test_a_range_of_speedups_takes_two_runs_of_the_cell_and_of_its_baseline(
-    tmp_path, base, others, low
-):
-    rows = [row(n, 100.0) for n in range(base)] + [row(n, 190.0, "1n2g") for n in range(others)]
-    [_, cell] = summary(tmp_path, rows).itertuples()
-    assert cell.speedup == 1.9
-    assert low == cell.speedup_low if low else pd.isna(cell.speedup_low)

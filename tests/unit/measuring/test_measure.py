@@ -4,7 +4,6 @@ import io
 import json
 import re
 import shlex
-import shutil
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -26,21 +25,17 @@ from tests.helpers.runs import RUN, SUITE, kept_run
 from tests.helpers.step_logs import BOOTED, event, planned_log, step, step_log
 
 Change = Callable[[list[str]], list[str]]
+STEADY = step_log(batch=16, rate=100.0)  # a window of 16 s
 
 
-def measured(lines: list[str], method: Method = Method(), **facts: object) -> list[Measurement]:  # noqa: B008
+def measured(lines: list[str], method: Method = Method()) -> list[Measurement]:  # noqa: B008
     text = "".join(line + "\n" for line in lines).encode()
-    known = [("the run record", facts.items())]
-    return [one for one, *_ in measure_log("log", io.BytesIO(text), method, sources=known)]
+    return [one for one, *_ in measure_log("log", io.BytesIO(text), method)]
 
 
-def only(lines: list[str], *method: Method, **facts: object) -> Measurement:
-    [result] = measured(lines, *method, **facts)
+def only(lines: list[str], *method: Method) -> Measurement:
+    [result] = measured(lines, *method)
     return result
-
-
-def without(mark: str) -> Change:
-    return lambda lines: [line for line in lines if mark not in line]
 
 
 def replaced(old: str, new: str) -> Change:
@@ -51,14 +46,14 @@ def put(at: int, *more: str) -> Change:
     return lambda lines: [*lines[:at], *more, *lines[at:]]
 
 
-def each_step(lines: list[str], key: str, *values: object) -> list[str]:
-    """The lines of a log whose steps say one thing more."""
-    said = (f'"loss": 6.9, "{key}": {json.dumps(value)}' for value in values)
-    return [line.replace('"loss": 6.9', next(said)) if "stats" in line else line for line in lines]
+def waiting(*values: object) -> list[str]:
+    """A log whose steps say that they waited for data."""
+    said = (f'"loss": 6.9, "waited": {json.dumps(value)}' for value in values)
+    return [line.replace('"loss": 6.9', next(said)) if "stats" in line else line for line in STEADY]
 
 
 def test_throughput_is_samples_over_time_between_the_windows_ends():
-    result = only(step_log(batch=16, rate=100.0))
+    result = only(STEADY)
     assert result.status == "ok"
     assert result.throughput == pytest.approx(100.0, rel=1e-12)
     assert (result.first, result.last, result.samples) == (20, 120, 1600)
@@ -73,11 +68,10 @@ def test_throughput_is_samples_over_time_between_the_windows_ends():
     + [(said, None) for said in (None, "4", [], True, float("nan"))],
 )
 def test_the_share_of_the_window_that_was_waited_for_data_is_measured_if_it_can_be(last, share):
-    lines = step_log(batch=16, rate=100.0, every=20)  # a window of 16 s
-    result = only(each_step(lines, "waited", *[2.5] * 5, last))
+    result = only(waiting(*[2.5] * 5, last))
     assert result.waited == share
     assert set(result.counted) == {"samples"}
-    assert (result.status, result.throughput) == ("ok", only(lines).throughput)
+    assert (result.status, result.throughput) == ("ok", only(STEADY).throughput)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +84,7 @@ def test_the_share_of_the_window_that_was_waited_for_data_is_measured_if_it_can_
     ],
 )
 def test_of_several_ranks_the_one_that_waited_longest_in_the_window_counts(waits, share):
-    lines = each_step(step_log(batch=16, rate=100.0, every=20), "waited", *[2.5] * 5, 6.5)
+    lines = waiting(*[2.5] * 5, 6.5)
     for iteration, waited in zip((20, 120), waits, strict=True):
         at = lines.index(f"rank 1: iteration {iteration}")
         lines[at] += ", loss 6.9" + (f", waited {waited:.6f} s" if waited else "")
@@ -101,7 +95,7 @@ def test_of_several_ranks_the_one_that_waited_longest_in_the_window_counts(waits
     ("said", "read"), [(7.25, 7.25), (0, 0), ("7", None), (float("nan"), None)]
 )
 def test_the_first_batchs_loss_without_dropout_is_told(said, read):
-    assert only(put(1, event("loss_without_dropout", said))(step_log())).start_loss == read
+    assert only(put(1, event("loss_without_dropout", said))(STEADY)).start_loss == read
 
 
 @pytest.mark.parametrize(
@@ -111,16 +105,19 @@ def test_the_first_batchs_loss_without_dropout_is_told(said, read):
         *("a warning without a line's end", "INFO: ", "0: [I] ", " 10%|#  | 1/9\r 20%|## |\r"),
     ],
 )
-@pytest.mark.parametrize("behind", ["", " ", " and more", "\r"])
+@pytest.mark.parametrize("after", ["", " ", " and more", "\r"])
 def test_what_launchers_and_others_write_on_the_line_is_no_part_of_an_event(
-    before, behind, tmp_path
+    before, after, tmp_path
 ):
-    lines = [f"{before}{line}{behind}" for line in step_log()]
-    assert only(lines) == only(step_log())
+    lines = [f"{before}{line}{after}" for line in STEADY]
+    assert only(lines) == only(STEADY)
     log = tmp_path / "train.log"
     log.write_text("".join(f"{line}\n" for line in lines))
     assert mllog.read_facts(log) == {"parameters": 25557032, "run_stop": None}
     assert mllog.read_ends(log, [20, 120]) == {20: 1006.2, 120: 1022.2}
+
+
+NOT_FINITE = [replaced('"seconds": 1022.2', f'"seconds": {value}') for value in ("NaN", '"100"')]
 
 
 @pytest.mark.parametrize(
@@ -129,12 +126,9 @@ def test_what_launchers_and_others_write_on_the_line_is_no_part_of_an_event(
         (lambda _: ["nothing of the kind"], "no known format"),
         # What the window needs is not there.
         (lambda lines: lines[:-6] + lines[-2:], "too short: it ends at iteration 80"),
-        (without('"iteration": 20,'), "20 to 40 is not in the log: printed are 40, 60, 80, 100"),
-        (without("global_batch"), "global batch is not known"),
-        *(
-            (replaced('"seconds": 1022.2', f'"seconds": {value}'), "too short: it ends at")
-            for value in ("NaN", "1e400", '"100"', "null")
-        ),
+        (replaced('"iteration": 20,', ""), "20 to 40 is not in the log: printed are 40, 60, 80"),
+        (replaced("global_batch", "no"), "global batch is not known"),
+        *((change, "too short: it ends at") for change in NOT_FINITE),
         # The end of the run is not in the log, or comes too early.
         (lambda lines: lines[:-2], "the end of the run is not in the log"),
         (lambda lines: [*lines[:-2], event("note", '"run_stop" "success"')], "is not in the log"),
@@ -148,8 +142,8 @@ def test_what_launchers_and_others_write_on_the_line_is_no_part_of_an_event(
     ],
 )
 def test_refusals_say_what_is_wrong(change, reason):
-    lines = change(step_log())
-    assert lines != step_log()
+    lines = change(STEADY)
+    assert lines != STEADY
     result = only(lines)
     assert (result.status, result.throughput) == ("refused", None)
     assert reason in result.reason
@@ -163,35 +157,26 @@ def test_refusals_say_what_is_wrong(change, reason):
     ],
 )
 def test_step_times_are_found_if_they_are_asked_for(log, first, last, number):
-    lines = "\n".join(step_log(batch=16, rate=100.0, **log)).encode()
+    lines = "\n".join(step_log(**log)).encode()
     whole = Window(warmup=20, measured=log.get("iterations", 120) - 20)
     for method in (Method(window=whole, step_times=True), Method(window=whole)):
         [(_, _, shown)] = measure_log("log", io.BytesIO(lines), method)
         steps = shown.step_times.split()
-        assert (len(steps), *steps[:1], *steps[-1:]) == (
-            (number, first, last) if method.step_times else (0,)
-        )
+        wanted = (number, first, last) if method.step_times else (0,)
+        assert (len(steps), *steps[:1], *steps[-1:]) == wanted
 
 
-def test_facts_that_disagree_are_refused_with_both_sources():
-    reason = only(step_log(), world_size=4).reason
-    assert reason == "world size is 2 by the log, 4 by the run record"
-    reason = only(step_log(), batch_size=16, nodes=1, devices_per_node=2).reason
-    assert reason == "global batch is 16 by the log, 32 by the log and the run record"
-
-
-@pytest.mark.parametrize("every", [10, 20, 40])
-@pytest.mark.parametrize("seconds", [0, 5000])
+@pytest.mark.parametrize(("every", "seconds"), [(10, 0), (20, 5000), (40, 5000)])
 def test_two_runs_of_ours_in_one_log_may_be_of_two_machines(every, seconds):
     # The second one's clock began at another time, and it prints more often, or less.
     later = [step(n, seconds + n * 32 / 50.0, 32) for n in range(every, 161, every)]
-    later = [*replaced('size", "value": 16', 'size", "value": 32')(step_log()[:6]), *later]
+    later = [*replaced('size", "value": 16', 'size", "value": 32')(STEADY[:6]), *later]
     method = Method(window=Window(warmup=40, measured=80))
-    first, second = measured([*step_log(), *later, *step_log()[-2:]], method)
+    first, second = measured([*STEADY, *later, *STEADY[-2:]], method)
     assert [one.throughput for one in (first, second)] == pytest.approx([100.0, 50.0])
     assert [one.run for one in (first, second)] == [1, 2]
     for cut, reason in ((18, "the end of the run is not in the log"), (12, "too short")):
-        first, second = measured([*step_log()[:cut], *later, *step_log()[-2:]], method)
+        first, second = measured([*STEADY[:cut], *later, *STEADY[-2:]], method)
         assert (first.status, second.status) == ("refused", "ok")
         assert reason in first.reason
 
@@ -236,7 +221,7 @@ def test_the_trainers_own_step_log_is_measured(tmp_path, capfdbinary):
         ("I looked for :::OOM rank 3: in the log", None),
         (":::OOM in a line that no trainer wrote", None),
         (":::OOM rank three: nor this one", None),
-        ("3: " * 100 + ":::OOM rank 3: behind more labels than launchers write", None),
+        ("3: " * 100 + ":::OOM rank 3: after more labels than launchers write", None),
     ],
 )
 def test_a_trainers_last_word_is_a_line_of_its_own(tmp_path, line, excuse):
@@ -248,72 +233,75 @@ def test_a_trainers_last_word_is_a_line_of_its_own(tmp_path, line, excuse):
 def test_a_line_of_nothing_but_beginnings_is_passed_over():
     # As many as a line may have. Were each looked at to the line's end, this would take hours.
     hostile = '"tracked_stats" ' + ":::MLLOG {" * 400_000
-    assert only([hostile, *step_log()]).throughput == only(step_log()).throughput
+    assert only([hostile, *STEADY]).throughput == only(STEADY).throughput
 
 
 @pytest.fixture
-def rows(tmp_path, monkeypatch) -> Callable[..., list[dict]]:
-    """Measure runs in the working folder, which is the test's."""
+def row(tmp_path, monkeypatch) -> Callable[..., dict]:
+    """Keep a run in the working folder, which is the test's, unless there are no lines: its row."""
     monkeypatch.chdir(tmp_path)
-    return lambda *runs: measure_suite(SUITE, runs or [RUN])
+
+    def row(lines: list[str] | None = None, **record: object) -> dict:
+        if lines:
+            kept_run(RUN.folder, lines, **record)
+        [row] = measure_suite(SUITE, [RUN])
+        return row
+
+    return row
 
 
-def test_a_kept_run_becomes_a_row(rows):
-    kept_run(RUN.folder, step_log())
-    [row] = rows()
-    assert row["status"] == "ok"
-    assert row["throughput"] == pytest.approx(100.0)
-    assert row["log_sha256"] == sha256(RUN.folder / "train.log")
-    assert list(row) == list(MEASUREMENTS)
-
-
-def test_a_run_that_did_not_end_well_is_never_a_number(rows):
-    kept_run(RUN.folder, step_log(), status="oom", reason="no memory left")
-    [row] = rows()
-    assert (row["status"], row["reason"], row["throughput"]) == ("oom", "no memory left", None)
-    assert (row["global_batch"], row["world_size"]) == (16, 2)
+def test_a_kept_run_becomes_a_row(row):
+    found = row(STEADY)
+    assert list(found) == list(MEASUREMENTS)
+    assert (found["status"], found["throughput"]) == ("ok", pytest.approx(100.0))
+    assert found["log_sha256"] == sha256(RUN.folder / "train.log")
+    (RUN.folder / "run.json").unlink()
+    missing = f"{RUN.folder}/run.json: not there; a run leaves one beside its log"
+    assert row()["reason"] == missing
+    (RUN.folder / "train.log").unlink()
+    assert (row()["status"], row()["log_sha256"]) == ("refused", "")
 
 
 OTHER = RUN.model_copy(update={"shape": {"image_size": 32}, "seed": 4})
 BOTH_VALUES = (
-    "image_size is 32 by the run record, 64 by the configuration; "
-    "seed is 4 by the run record, 1 by the configuration"
+    "the run is not the one that is asked for: image_size is 32 by the run record, 64 by the "
+    "configuration; seed is 4 by the run record, 1 by the configuration"
 )
-OF_OTHER_MODEL = replaced("25557032", "25557033")(step_log())
+OF_OTHER_MODEL = replaced("25557032", "25557033")(STEADY)
+FULL = {"status": "oom", "reason": "no memory left"}
 
 
 @pytest.mark.parametrize(
-    ("lines", "record", "reason"),
+    ("lines", "record", "status", "reason"),
     [
-        (step_log(every=10), {}, "iteration 10 is printed; allowed by the run record: each 20 of"),
-        (step_log(iterations=140), {}, "iteration 140 is printed; allowed by the run record: each"),
-        (step_log(every=40), {}, "iteration 20 is not printed; allowed by the run record: each 20"),
-        (step_log(), {"log_sha256": "0" * 64}, "the log has changed since its run record"),
-        (OF_OTHER_MODEL, {}, "parameter count is 25557033 by the log, 25557032 by the run record"),
-        (step_log(), {"run": OTHER}, "the run is not the one that is asked for: " + BOTH_VALUES),
+        (STEADY, FULL, "oom", "no memory left"),
+        (step_log(every=10), {}, "refused", "iteration 10 is printed; allowed by the run record: "),
+        (STEADY, {"log_sha256": "0" * 64}, "refused", "the log has changed since its run record"),
+        (OF_OTHER_MODEL, {}, "refused", "parameter count is 25557033 by the log, 25557032 by the"),
+        (STEADY, {"run": OTHER}, "refused", BOTH_VALUES),
     ],
 )
-def test_a_runs_log_is_held_to_its_record_and_that_to_the_run_asked_for(
-    rows, lines, record, reason
+def test_a_run_that_ended_badly_or_is_not_what_its_record_says_is_no_number(
+    row, lines, record, status, reason
 ):
-    kept_run(RUN.folder, lines, **record)
-    [row] = rows()
-    assert (row["status"], row["throughput"], row["batch_size_per_device"]) == ("refused", None, 8)
-    assert row["reason"].startswith(reason)
+    found = row(lines, **record)
+    assert (found["status"], found["throughput"]) == (status, None)
+    assert (found["batch_size_per_device"], found["global_batch"]) == (8, 16)
+    assert found["reason"].startswith(reason)
 
 
-@pytest.mark.parametrize("zone", ["", "+00:00", "Z"])
-def test_a_runs_log_lies_between_its_records_start_and_end(rows, zone):
+TOO_LONG = r"the window takes \S+ s, the run took 0 s by the run record"
+
+
+@pytest.mark.parametrize(
+    ("zone", "until", "reason"), [("", 30, ""), ("+00:00", 30, ""), ("Z", -5, TOO_LONG)]
+)
+def test_a_runs_log_lies_between_its_records_start_and_end(row, zone, until, reason):
     began, ended = (
         f"{datetime.fromtimestamp(BOOTED + 1000 + at, UTC):%Y-%m-%dT%H:%M:%S}{zone}"
-        for at in (-5, 30)
+        for at in (-5, until)
     )
-    kept_run(RUN.folder, planned_log(), started=began, ended=ended)
-    assert rows()[0]["reason"] == ""
-    shutil.rmtree(RUN.folder)
-    kept_run(RUN.folder, planned_log(), started=began, ended=began)
-    [row] = rows()
-    assert re.match(r"the window takes \S+ s, the run took 0 s by the run record", row["reason"])
+    assert re.fullmatch(reason, row(planned_log(), started=began, ended=ended)["reason"])
 
 
 @pytest.mark.parametrize(
@@ -325,21 +313,11 @@ def test_a_runs_log_lies_between_its_records_start_and_end(rows, zone):
         (lambda said: json.dumps(said) + " " * LARGEST_RECORD, "larger than 16 MiB"),
     ],
 )
-def test_a_record_that_is_none_or_was_edited_refuses_its_run_in_one_short_line(rows, write, fault):
-    record = kept_run(RUN.folder, step_log()) / "run.json"
+def test_a_record_that_is_none_or_was_edited_refuses_its_run_in_one_short_line(row, write, fault):
+    record = kept_run(RUN.folder, STEADY) / "run.json"
     record.write_text(write(json.loads(record.read_text())))
-    [row] = rows()
-    assert (row["status"], row["throughput"]) == ("refused", None)
-    assert row["reason"].startswith(f"{record}: ")
-    assert fault in row["reason"]
-    assert len(row["reason"]) < 500
-
-
-def test_a_run_without_its_record_or_log_is_refused(rows):
-    kept_run(RUN.folder, step_log())
-    (RUN.folder / "run.json").unlink()
-    [row] = rows()
-    assert row["reason"] == f"{RUN.folder}/run.json: not there; a run leaves one beside its log"
-    (RUN.folder / "train.log").unlink()
-    [row] = rows()
-    assert (row["status"], row["log_sha256"]) == ("refused", "")
+    found = row()
+    assert (found["status"], found["throughput"]) == ("refused", None)
+    assert found["reason"].startswith(f"{record}: ")
+    assert fault in found["reason"]
+    assert len(found["reason"]) < 500

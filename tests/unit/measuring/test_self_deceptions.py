@@ -3,11 +3,13 @@
 docs/fooling-yourself.md tells of each.
 """
 
+import re
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pandas as pd
 import pytest
-from reperf.config import Suite
+from reperf.config import LogSource, Run, Suite, Window
 from reperf.data.set_read import read_of_set
 from reperf.host import Host
 from reperf.measuring.suite_rows import measure_suite
@@ -15,45 +17,50 @@ from reperf.measuring.summary import summarise
 from reperf.records.run_record import Load
 from reperf.tables import MEASUREMENTS, read_measurements, write_table
 
-from tests.helpers.runs import RUN, kept_run
+from tests.helpers.runs import RUN, SUITE, kept_run
 from tests.helpers.step_logs import step_log
 from tests.unit.logs.written import written
 
-SUITE = {"name": "small", "workload": "resnet50", "precision": "fp32", "batch_size": 8}
-SUITE |= {"shape": {"image_size": 64}, "systems": ["pytorch"]}
 HOST = Host(hostname="a", cpu="c", cores=2, memory_bytes=1, os="o", kernel="k")
 QUIET = Load(average=1, during=0.0, throttled=0.0, mhz=3000.0)
 
 
 def paused(lines: list[str]) -> list[str]:
     """The same log of a laptop that slept for a minute; no line prints a speed."""
-    slept = []
-    for number, line in enumerate(lines):
-        before, _, after = line.partition(', "throughput":')
-        line = before + after[after.index("}") :] if after else line  # noqa: PLW2901
-        seconds = line.partition('"seconds": ')[2].partition(",")[0]
-        if seconds and number > len(lines) // 2:
-            line = line.replace(seconds, str(float(seconds) + 70))  # noqa: PLW2901
-        slept.append(line)
-    return slept
+    quiet = [re.sub(r', "throughput": [0-9.]+', "", line) for line in lines]
+    half = len(lines) // 2 + 1
+    late = [
+        re.sub(r'(?<="seconds": )[0-9.]+', lambda at: str(float(at[0]) + 70), line)
+        for line in quiet[half:]
+    ]
+    return quiet[:half] + late
 
 
-def cell(folder: Path, *repeats: dict, lines=lambda lines: lines, **suite: object) -> pd.Series:
-    """The row of a cell whose repeats were recorded so."""
+def row_of(suite: Suite, *runs: Run) -> pd.Series:
+    """The only row of the summary of a suite that asks for some runs."""
+    write_table("m.csv", measure_suite(suite, runs), MEASUREMENTS)
+    [row] = summarise(read_measurements("m.csv"), unit="images")
+    return pd.Series(row)
+
+
+def cell(*repeats: dict, change: Callable[[list[str]], list[str]] = list) -> pd.Series:
+    """The row of a cell whose repeats were recorded so; their logs may be changed."""
     runs = []
     for repeat, said in enumerate(repeats, 1):
         given = {name: said.pop(name) for name in ("input", "data") if name in said}
-        run = RUN.model_copy(update={"repeat": repeat} | given)
-        when = f"2026-11-2{repeat}T00:00:00+00:00"
-        log = lines(step_log(rate=100.0 + repeat))
-        kept_run(
-            run.folder, log, **{"run": run, "host": HOST, "load": QUIET, "started": when} | said
-        )
-        runs.append(run)
-    asked = Suite.model_validate(SUITE | {"input": runs[0].input} | suite)
-    write_table(folder / "m.csv", measure_suite(asked, runs), MEASUREMENTS)
-    [row] = summarise(read_measurements(folder / "m.csv"), unit="images")
-    return pd.Series(row)
+        runs.append(RUN.model_copy(update={"repeat": repeat} | given))
+        usual = {"host": HOST, "load": QUIET, "started": f"2026-11-2{repeat}T00:00:00+00:00"}
+        log = change(step_log(rate=100.0 + repeat))
+        kept_run(runs[-1].folder, log, **{"run": runs[-1]} | usual | said)
+    return row_of(SUITE.model_copy(update={"input": runs[0].input}), *runs)
+
+
+def of_others(lines: Iterable[str], topology: str, batch: int, *window: int) -> pd.Series:
+    """The row of a log of others, of which the configuration says where it ran."""
+    Path("theirs.log").write_text("".join(f"{line}\n" for line in lines))
+    asked = dict(zip(("warmup", "measured"), window, strict=True))
+    source = LogSource(path=Path("theirs.log"), topology=topology, window=Window(**asked))
+    return row_of(SUITE.model_copy(update={"batch_size": batch, "sources": (source,)}))
 
 
 @pytest.fixture(autouse=True)
@@ -75,23 +82,21 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ({"ended_well_before": 3}, "trained again"),
     ],
 )
-def test_a_repeat_under_other_conditions_marks_its_cell(folder, second, marks):
-    row = cell(folder, {}, second)
+def test_a_repeat_under_other_conditions_marks_its_cell(second, marks):
+    row = cell({}, second)
     assert (row["n"], row["marks"]) == (2, marks)
 
 
-def test_a_repeat_under_another_variable_is_none_and_most_decide(folder):
+def test_a_repeat_under_another_variable_is_none_and_most_decide():
     odd = {"inherited": {"LD_LIBRARY_PATH": "/opt/other", "JSIMD_FORCENONE": "1"}}
-    row = cell(folder, {}, {"inherited": {"CUDA_HOME": "/usr"}}, odd)
-    assert (row["n"], row["status"]) == (2, "partial")
-    assert row["throughput_max"] == pytest.approx(102)
-    assert (
-        "JSIMD_FORCENONE was '1' and not set; LD_LIBRARY_PATH was '/opt/other' and" in row["reason"]
-    )
+    row = cell({}, {"inherited": {"CUDA_HOME": "/usr"}}, odd)
+    assert (row["n"], row["status"], row["throughput_max"]) == (2, "partial", pytest.approx(102))
+    differ = "JSIMD_FORCENONE was '1' and not set; LD_LIBRARY_PATH was '/opt/other' and"
+    assert differ in row["reason"]
 
 
-def test_a_machine_that_slept_in_the_window_marks_its_cell(folder):
-    row = cell(folder, {}, lines=paused)
+def test_a_machine_that_slept_in_the_window_marks_its_cell():
+    row = cell({}, change=paused)
     assert row["throughput_median"] < 20  # of 101
     assert row["marks"] == "a gap in the window: one interval moves it by 81.5 %"
 
@@ -106,19 +111,18 @@ def test_a_link_that_leads_to_other_images_gives_no_repeat(folder):
         (folder / "mine").symlink_to(folder / name)
         digest, held = read_of_set("mine", "folder")
         read.append({"input": "folder", "data": "mine", "data_sha256": digest, "data_set": held})
-    row = cell(folder, *read)
+    row = cell(*read)
     assert (row["n"], row["status"]) == (1, "partial")
     assert "same name, other data" in row["reason"]
 
 
-def test_a_log_that_names_no_workload_says_in_its_row_who_does(folder):
-    lines = [f"[Epoch 0][Batch {at}], Speed: 80 samples/sec, loss=1" for at in range(50, 201, 50)]
-    stamped = (f"2026-01-01 00:0{at}:00,000 - x.py - INFO: {line}" for at, line in enumerate(lines))
-    (folder / "theirs.log").write_text("".join(f"{line}\n" for line in stamped))
-    source = {"path": "theirs.log", "topology": "1n1g", "window": {"warmup": 50, "measured": 100}}
-    rows = measure_suite(Suite.model_validate(SUITE | {"batch_size": 96, "from": [source]}), [])
-    write_table(folder / "m.csv", rows, MEASUREMENTS)
-    [row] = summarise(read_measurements(folder / "m.csv"))
+def test_a_log_that_names_no_workload_says_in_its_row_who_does():
+    lines = (
+        f"2026-01-01 00:0{at}:00,000 - x.py - INFO: [Epoch 0][Batch {50 * at + 50}], "
+        "Speed: 80 samples/sec, loss=1"
+        for at in range(4)
+    )
+    row = of_others(lines, "1n1g", 96, 50, 100)
     assert (row["status"], row["reason"]) == ("ok", "")
     said = "unconfirmed: workload, precision, world size as the configuration says"
     assert row["marks"] == said
@@ -134,10 +138,7 @@ def test_a_log_that_names_no_workload_says_in_its_row_who_does(folder):
         ("deepspeed", 8, False),
     ],
 )
-def test_a_batch_that_no_line_could_contradict_is_marked(folder, style, batch, marked):
-    (folder / "theirs.log").write_text("".join(f"{line}\n" for line in written(style, last=300)))
-    source = {"path": "theirs.log", "topology": "2n2g", "window": {"warmup": 100, "measured": 100}}
-    suite = Suite.model_validate(SUITE | {"batch_size": batch, "from": [source]})
-    [row] = measure_suite(suite, [])
+def test_a_batch_that_no_line_could_contradict_is_marked(style, batch, marked):
+    row = of_others(written(style, last=300), "2n2g", batch, 100, 100)
     assert row["status"] == "ok"
     assert ("batch size per device" in row["unconfirmed"]) == marked

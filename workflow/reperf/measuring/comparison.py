@@ -123,14 +123,18 @@ def compare_tables(base: pd.DataFrame, new: pd.DataFrame, threshold: float) -> C
     """
     before, after = cells_of(base), cells_of(new)
     both = [cell for cell in before if cell in after]
-    untested = [_untested(before[cell], after[cell]) for cell in both]
-    compared = [cell for cell, why in zip(both, untested, strict=True) if why is None]
-    repeats = [(_throughputs(before[cell]), _throughputs(after[cell])) for cell in compared]
-    verdicts = dict(zip(compared, judge(repeats, threshold), strict=True))
+    sides = {cell: (measured(before[cell]), measured(after[cell])) for cell in both}
+    untested = {cell: _untested(before[cell], after[cell]) for cell in sides}
+    tested = [cell for cell, why in untested.items() if why is None]
+    repeats = [
+        (list(old["throughput"]), list(new["throughput"]))
+        for old, new in map(sides.__getitem__, tested)
+    ]
+    verdicts = dict(zip(tested, judge(repeats, threshold), strict=True))
     return Comparison(
         cells=tuple(
-            _compared(cell, before[cell], after[cell], why or (verdicts[cell], ""))
-            for cell, why in zip(both, untested, strict=True)
+            _compared(cell, *sides[cell], *(untested[cell] or (verdicts[cell], "")))
+            for cell in sides
         ),
         only_base=tuple(cell for cell in before if cell not in after),
         only_new=tuple(cell for cell in after if cell not in before),
@@ -289,10 +293,6 @@ def cells_of(table: pd.DataFrame) -> dict[Cell, pd.DataFrame]:
     return {cell: table.iloc[some] for cell, some in places.items()}
 
 
-def _throughputs(runs: pd.DataFrame) -> list[float]:
-    return [float(value) for value in measured(runs)["throughput"]]
-
-
 def _untested(base: pd.DataFrame, new: pd.DataFrame) -> tuple[Verdict, str] | None:
     """The verdict about a cell whose throughputs are not compared, and why; None: they are."""
     before, after = measured(base), measured(new)
@@ -352,18 +352,16 @@ def _other_loss(before: pd.DataFrame, after: pd.DataFrame) -> str:
 
 
 def _compared(
-    cell: Cell, base: pd.DataFrame, new: pd.DataFrame, judged: tuple[Verdict, str]
+    cell: Cell, before: pd.DataFrame, after: pd.DataFrame, verdict: Verdict, reason: str
 ) -> ComparedCell:
-    sides = measured(base), measured(new)
-    verdict, reason = judged
     return ComparedCell(
-        cell=cell,
-        verdict=verdict,
-        reason=reason,
-        n=(len(sides[0]), len(sides[1])),
-        medians=_pair(runs["throughput"] for runs in sides),
-        unit=next(iter([*sides[1]["unit"], *sides[0]["unit"]]), ""),
-        numbers={name: _pair(map(of, sides)) for name, of in SHOWN.items()},
+        cell,
+        verdict,
+        reason,
+        n=(len(before), len(after)),
+        medians=_pair(before["throughput"], after["throughput"]),
+        unit=next(iter([*after["unit"], *before["unit"]]), ""),
+        numbers={name: _pair(of(before), of(after)) for name, of in SHOWN.items()},
     )
 
 
@@ -383,10 +381,7 @@ SHOWN: dict[str, Callable[[pd.DataFrame], pd.Series]] = {
 """What else shows a change of a cell."""
 
 
-def _pair(sides: Iterable[pd.Series]) -> Pair:
+def _pair(before: pd.Series, after: pd.Series) -> Pair:
     """The medians of both sides; None where nothing is known."""
-    before, after = (side.dropna() for side in sides)
-    return (
-        float(before.median()) if len(before) else None,
-        float(after.median()) if len(after) else None,
-    )
+    first, second = (float(s.median()) if s.notna().any() else None for s in (before, after))
+    return first, second

@@ -253,11 +253,9 @@ def _of_archived(
             with file.open() as stream:
                 record = records.get(_record_beside(file.name))
                 results.append(_of_file(kind, name, stream, asked, record))
-        except ReperfError as error:
-            results.append([_refused(name, "unreadable", str(error), request)])
-        except DAMAGE as error:
-            why = f"damaged in the archive: {error}"
-            results.append([_refused(name, "unreadable", why, request)])
+        except (ReperfError, *DAMAGE) as error:
+            damage = "" if isinstance(error, ReperfError) else "damaged in the archive: "
+            results.append([_refused(name, "unreadable", f"{damage}{error}", request)])
     return sorted(results, key=lambda some: natural_sort_key(some[0].measured.log if some else ""))
 
 

@@ -2,14 +2,15 @@
 
 import os
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from io import StringIO
 from math import isfinite
 from pathlib import Path, PurePath
 from statistics import median
-from typing import get_args
+from typing import TextIO, get_args
 
 import pandas as pd
 
@@ -24,7 +25,7 @@ from reperf.measuring.comparison import measured
 from reperf.measuring.duplicates import DuplicateFinder
 from reperf.measuring.found_logs import MeasureRequest, RunResult, measure_paths
 from reperf.measuring.measure import Method
-from reperf.measuring.suite_rows import Row, record_columns
+from reperf.measuring.suite_rows import Row, columns_of
 from reperf.member_names import fault_of_name
 from reperf.records.cell_key import parts_of
 from reperf.records.diagnosis import Diagnosis
@@ -78,49 +79,64 @@ def read_report(path: Path) -> Side | None:
     Raises:
         ReperfError: a table or the archive cannot be read.
     """
+    suite_tables = SUITE_MEASUREMENTS.format(suite="*")
     try:
-        tables = [path] if path.suffix == ".csv" else list(_tables_below(path))
-        if tables:
-            return _of_tables(path, tables)
+        # The measurements of all suites lie in one table or in several.
+        joined = [path] if path.suffix == ".csv" else [path / _TABLE.name, path / _TABLE]
+        found = [table for table in joined if table.is_file()][:1]
+        if tables := found or sorted(path.glob(suite_tables)):
+            readings: dict[str, set[str]] = {}
+            for table in tables:
+                readings |= _readings(table.with_name(DIAGNOSIS.name))
+            return _side(
+                path, [(table, partial(_record_near, table)) for table in tables], readings
+            )
         if path.suffix == ".zip":
             with open_archive(path) as files:
                 inside = {file.name: file for file in files}
-                names = [name for name in inside if PurePath(name).match(_suite_table())]
-                if names:
-                    return _of_archive(path, inside, names)
+                names = [name for name in inside if PurePath(name).match(suite_tables)]
+                record = partial(_record_inside, path, inside)
+                texts = [_NamedText(_content(path, inside, name), path / name) for name in names]
+                return _side(path, [(text, record) for text in texts]) if names else None
     except OSError as error:
         raise ReperfError(f"{path}: {error.strerror}; allowed: {ALLOWED}") from None
     return None
 
 
-def _suite_table() -> str:
-    return SUITE_MEASUREMENTS.format(suite="*")
-
-
-def _tables_below(folder: Path) -> Iterator[Path]:
-    """The measurements of all suites, which lie in one table or in several."""
-    for table in (folder / _TABLE.name, folder / _TABLE):
-        if table.is_file():
-            yield table
-            return
-    yield from sorted(folder.glob(_suite_table()))
-
-
-def _of_tables(path: Path, tables: Iterable[Path]) -> Side:
+def _side(
+    path: Path,
+    tables: Iterable[tuple[Path | TextIO, Callable[[str], RunRecord | None]]],
+    readings: dict[str, set[str]] | None = None,
+) -> Side:
+    """A report by its tables, each with what reads a record by its name."""
     read: list[pd.DataFrame] = []
-    records: dict[str, RunRecord] = {}
-    readings: dict[str, set[str]] = {}
-    for table in tables:
-        readings |= _readings(table.with_name(DIAGNOSIS.name))
-        folders = table.absolute().parents
+    records = {}
+    for table, record in tables:
+        read.append(_checked(read_measurements(table), str(table)))
+        for log in filter(None, read[-1]["log"]):
+            name = str(PurePath(log).with_name(RUN_RECORD))
+            with suppress(ReperfError):  # of another version, or changed
+                if not fault_of_name(name) and (found := record(name)):
+                    records[log] = found
+    return Side(path, pd.concat(read, ignore_index=True), records, readings=readings or {})
 
-        def record(name: str, folders: Sequence[Path] = folders) -> RunRecord | None:
-            found = (folder / name for folder in folders if (folder / name).is_file())
-            return next((RunRecord.read(file) for file in found), None)
 
-        read.append(_checked(read_measurements(table), table))
-        records |= _records(read[-1], record)
-    return Side(path, pd.concat(read, ignore_index=True), records, readings=readings)
+def _record_near(table: Path, name: str) -> RunRecord | None:
+    """The record of this name below the nearest folder around a table that has one."""
+    files = (folder / name for folder in table.absolute().parents)
+    return next((RunRecord.read(file) for file in files if file.is_file()), None)
+
+
+def _record_inside(path: Path, inside: Mapping[str, ArchivedFile], name: str) -> RunRecord | None:
+    return RunRecord.parse(_content(path, inside, name), name) if name in inside else None
+
+
+def _content(path: Path, inside: Mapping[str, ArchivedFile], name: str) -> bytes:
+    try:
+        with inside[name].open() as stream:
+            return stream.read()
+    except DAMAGE as error:
+        raise ReperfError(f"{path}/{name}: damaged in the archive: {error}") from None
 
 
 def _readings(path: Path) -> dict[str, set[str]]:
@@ -136,36 +152,18 @@ def _readings(path: Path) -> dict[str, set[str]]:
     return found
 
 
-def _of_archive(path: Path, inside: dict[str, ArchivedFile], tables: Iterable[str]) -> Side:
-    def content(name: str) -> bytes:
-        try:
-            with inside[name].open() as stream:
-                return stream.read()
-        except DAMAGE as error:
-            raise ReperfError(f"{path}/{name}: damaged in the archive: {error}") from None
-
-    def record(name: str) -> RunRecord | None:
-        return RunRecord.parse(content(name), name) if name in inside else None
-
-    read = []
-    for table in tables:
-        text = _NamedText(content(table).decode(errors="replace"))
-        text.name = f"{path}/{table}"
-        read.append(_checked(read_measurements(text), text.name))
-    joined = pd.concat(read, ignore_index=True)
-    return Side(path, joined, _records(joined, record))
-
-
 class _NamedText(StringIO):
     """The text of a file, which messages call by its name."""
 
-    name = ""
+    def __init__(self, content: bytes, name: Path) -> None:
+        super().__init__(content.decode(errors="replace"))
+        self._name = name
 
     def __str__(self) -> str:
-        return self.name
+        return str(self._name)
 
 
-def _checked(table: pd.DataFrame, name: Path | str) -> pd.DataFrame:
+def _checked(table: pd.DataFrame, name: str) -> pd.DataFrame:
     """The table itself, if its statuses are known and its throughputs can be divided."""
     for line, status in table["status"].items():
         if status not in _STATUSES:
@@ -180,17 +178,6 @@ def _checked(table: pd.DataFrame, name: Path | str) -> pd.DataFrame:
                 "allowed: a number above 0"
             )
     return table
-
-
-def _records(table: pd.DataFrame, read: Callable[[str], RunRecord | None]) -> dict[str, RunRecord]:
-    """The records beside the logs of a table: those of this version that nobody has changed."""
-    records = {}
-    for log in filter(None, table["log"]):
-        name = str(PurePath(log).with_name(RUN_RECORD))
-        with suppress(ReperfError):
-            if not fault_of_name(name) and (record := read(name)):
-                records[log] = record
-    return records
 
 
 def _of_logs(path: Path) -> Side:
@@ -216,15 +203,11 @@ def _of_logs(path: Path) -> Side:
 def _row_of(path: Path, result: RunResult) -> Row:
     """A row of measurements.csv of a log that no suite has asked for: its folder is the suite."""
     measured_run, facts, record = result.measured, result.facts, result.record
-    row: Row = dict.fromkeys(MEASUREMENTS) | {
-        name: getattr(measured_run, name) for name in MEASUREMENTS if hasattr(measured_run, name)
-    }
-    row |= {"log_sha256": result.digest} | record_columns(record, measured_run)
+    row = columns_of(result)
     if record:
         row |= record.run.identity | record.run.setting | {"repeat": record.run.repeat}
-        if record.status != "ok":
-            row |= {"status": record.status, "reason": record.reason, "throughput": None}
-        return row
+        bad = {"status": record.status, "reason": record.reason, "throughput": None}
+        return row if record.status == "ok" else row | bad
     program = measured_run.format and format_called(measured_run.format).system
     nodes, devices = facts.get("nodes"), facts.get("devices_per_node")
     topology = f"{nodes}n{devices}g" if nodes and devices else None

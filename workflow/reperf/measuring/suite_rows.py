@@ -12,7 +12,7 @@ from reperf.config import LogSource, Report, Run, Suite, topology_shape
 from reperf.config.run import estimated_memory
 from reperf.config.suite import shown_variant
 from reperf.config.words import LARGEST
-from reperf.errors import ReperfError
+from reperf.errors import ReperfError, faults_of
 from reperf.logs.checks import Refused
 from reperf.logs.configured import DATA_PARALLEL
 from reperf.logs.facts import Fact, FactName, Facts, Setting, called
@@ -36,10 +36,11 @@ from reperf.records.run_record import Power, RunRecord
 from reperf.records.shell import of_repeats
 from reperf.systems.gpu_rules import data_sheet_rate
 from reperf.systems.workloads import load_workloads, written_shape
+from reperf.tables import MEASUREMENTS
 from reperf.text import natural_sort_key, printable
 from reperf.values import FILLED_IN, NOT_FILLED_IN
 
-Row = dict[str, object]
+Row = dict[str, Any]
 _Measured = tuple[Row, RunResult]
 
 SOURCE = "the configuration"
@@ -49,23 +50,14 @@ _CLAIMS: tuple[FactName, ...] = ("workload", "precision", "world_size")
 """What a row is compared by: it says which of these the configuration alone claims."""
 _OF_A_CELL: tuple[FactName, ...] = ("framework", "device", "data_set", "platform")
 """What no suite need say, and repeats must have in common."""
-_OF_RECORD = (
-    *("hosts", "date", "commit", "key"),
-    *("load_before", "load_during", "gpu_processes"),
-    *("peak_memory", "peak_memory_is", "estimated_memory"),
-    *("joules", "matrix_rate", "data_sheet_rate", "stage_memory"),
-    *("slowest_rank", "slowest_rank_behind", "shared_cpus", "throttled", "mhz"),
-)
 
 
 def check_sources(report: Report) -> None:
     """Refuse a report whose logs are missing, name an unknown format or fit in no archive."""
     for suite in report.suites:
         for source in suite.sources:
-            try:
+            with faults_of(f"suite {suite.name}: from"):
                 _check_source(source)
-            except ReperfError as fault:
-                raise ReperfError(f"suite {suite.name}: from: {fault}") from None
 
 
 def _check_source(source: LogSource) -> None:
@@ -82,8 +74,7 @@ def _check_source(source: LogSource) -> None:
     for file in files:
         if FILLED_IN.search(str(file)):
             raise ReperfError(f"{shown(str(file))}; {NOT_FILLED_IN}")
-        name = file.relative_to(path.parent).as_posix()
-        if fault := fault_of_name(name):
+        if fault := fault_of_name(file.relative_to(path.parent).as_posix()):
             raise ReperfError(f"{shown(str(file))} {fault}")
 
 
@@ -103,13 +94,13 @@ def measure_suite(
     duplicates = DuplicateFinder()
     results = [own_run(run, method, plan_of(str(run.folder))) for run in runs]
     measured = [(row_of(suite, result), result) for result in results]
-    checked = [
-        (_check_not_duplicate(row, result, duplicates), result)
-        for row, result in _check_repeats(measured)
-    ]
+    _refuse_other_repeats(measured)
+    for row, result in measured:
+        _refuse_duplicate(row, result, duplicates)
     for source in suite.sources:
-        checked += _measure_source(suite, source, duplicates)
-    return _warned(checked)
+        measured += _measure_source(suite, source, duplicates)
+    _warn(measured)
+    return [row for row, _ in measured]
 
 
 def _measure_source(
@@ -122,72 +113,81 @@ def _measure_source(
         digests=True,
     )
     results = measure_paths([source.path], request)
-    measured = sorted(
-        ((row_of(suite, result, source), result) for result in results),
-        key=lambda pair: _sort_key(pair[0]),
-    )
-    cells: dict[tuple[Any, ...], Facts] = defaultdict(Facts)
+    measured = [(row_of(suite, result, source), result) for result in results]
+    measured.sort(key=lambda pair: _sort_key(pair[0]))
+    _refuse_other_repeats(measured)
+    setups: dict[tuple[Any, ...], Facts] = defaultdict(Facts)
     repeats: Counter[tuple[Any, ...]] = Counter()
-    rows = []
-    for row, result in _check_repeats(measured):
-        row = _check_same_setup(row, result, cells)  # noqa: PLW2901
-        row = _check_not_duplicate(row, result, duplicates)  # noqa: PLW2901
-        repeats[_cell(row)] += 1
-        rows.append((row | {"repeat": repeats[_cell(row)]}, result))
+    for row, result in measured:
+        cell = _cell(row)
+        if row["status"] == "ok":
+            log = row["log"] + (f", run {result.measured.run}" if result.measured.run > 1 else "")
+            try:
+                setups[cell].add(log, [(name, result.facts.get(name)) for name in _OF_A_CELL])
+            except Refused as refusal:
+                _refuse(row, str(refusal))
+        _refuse_duplicate(row, result, duplicates)
+        repeats[cell] += 1
+        row["repeat"] = repeats[cell]
         if not row["topology"]:
             print(printable(f"{row['log']}: in no cell: {row['reason']}"), file=sys.stderr)
-    return rows
+    return measured
 
 
-def _check_repeats(measured: Iterable[_Measured]) -> list[_Measured]:
-    """The rows of a suite; runs with other images or variables than their repeats are refused."""
-    return _check_same_variables(_check_same_images(measured))
+def _refuse(row: Row, reason: str) -> None:
+    row |= dict.fromkeys(_OF_OK) | {"status": "refused", "reason": reason}
 
 
-def _check_same_variables(measured: list[_Measured]) -> list[_Measured]:
-    """The rows of a suite; runs whose shells had other variables than most repeats' are refused.
-
-    In a tie, the variables of the last run count.
-    """
-    usual = {}
-    for cell, records in _records_of_cells(measured).items():
-        often = Counter(_given(record) for record in records)
-        usual[cell] = max(records, key=lambda record: (often[_given(record)], record.started))
-    checked = []
-    for row, result in measured:
-        run, most = result.record, usual.get((row["source"], _cell(row)))
-        if row["status"] == "ok" and run and most and _given(run) != _given(most):
-            row = _refused(row, _other_variables(run, most))  # noqa: PLW2901
-        checked.append((row, result))
-    return checked
+def _refuse_duplicate(row: Row, result: RunResult, duplicates: DuplicateFinder) -> None:
+    """Refuse a run that another row counts already."""
+    if row["status"] == "ok" and (why := duplicates.reason(row["log"], _cell(row), result)):
+        _refuse(row, why)
 
 
-def _records_of_cells(measured: Iterable[_Measured]) -> dict[tuple[Any, ...], list[RunRecord]]:
+def _recorded_cells(measured: Iterable[_Measured]) -> list[list[tuple[Row, RunRecord]]]:
+    """The rows that count and have a record, cell by cell."""
     cells = defaultdict(list)
     for row, result in measured:
         if row["status"] == "ok" and result.record:
-            cells[row["source"], _cell(row)].append(result.record)
-    return cells
+            cells[row["source"], _cell(row)].append((row, result.record))
+    return list(cells.values())
 
 
-def _warned(measured: list[_Measured]) -> list[Row]:
-    """The rows of a suite, with what runs' records say against them or their repeats."""
-    differ = {
-        cell
-        for cell, records in _records_of_cells(measured).items()
-        if differences(map(key_of, records), records)
-    }
-    rows = []
-    for row, result in measured:
-        counts = row["status"] == "ok" and result.record is not None
-        warnings = {
-            row["warnings"]: True,
-            "not-one-thing": counts and (row["source"], _cell(row)) in differ,
-            "trained-again": counts and result.record and result.record.ended_well_before,
-        }
-        said = ", ".join(str(code) for code, holds in warnings.items() if code and holds)
-        rows.append(row | {"warnings": said})
-    return rows
+def _refuse_other_repeats(measured: Iterable[_Measured]) -> None:
+    """Refuse runs that read other images than the last run, or had other variables than most.
+
+    In a tie, the variables of the last run count.
+    """
+    images = [
+        pair
+        for pairs in _recorded_cells(measured)
+        for pair in pairs
+        if pair[1].run.input == "folder" and pair[1].data_sha256
+    ]
+    last = {run.run.data: run for _, run in sorted(images, key=lambda pair: pair[1].started)}
+    for row, run in images:
+        if run.data_sha256 != last[run.run.data].data_sha256:
+            _refuse(row, _other_images(run, last[run.run.data]))
+    for pairs in _recorded_cells(measured):
+        often = Counter(_given(run) for _, run in pairs)
+        _, most = max(pairs, key=lambda pair: (often[_given(pair[1])], pair[1].started))
+        for row, run in pairs:
+            if _given(run) != _given(most):
+                _refuse(row, _other_variables(run, most))
+
+
+def _warn(measured: Iterable[_Measured]) -> None:
+    """Add what runs' records say against them or their repeats to the warnings of their rows."""
+    for pairs in _recorded_cells(measured):
+        records = [record for _, record in pairs]
+        differ = differences(map(key_of, records), records)
+        for row, record in pairs:
+            codes = (
+                row["warnings"],
+                "not-one-thing" if differ else "",
+                "trained-again" if record.ended_well_before else "",
+            )
+            row["warnings"] = ", ".join(filter(None, codes))
 
 
 def _given(record: RunRecord) -> frozenset[tuple[str, str]]:
@@ -208,33 +208,6 @@ def _other_variables(run: RunRecord, most: RunRecord) -> str:
     )
 
 
-def _check_same_images(measured: Iterable[_Measured]) -> list[_Measured]:
-    """The rows of a suite, refused where the folder that they read held other images meanwhile.
-
-    Its content when the last run started counts: new runs can be repeats of that.
-    """
-    measured = list(measured)
-    last: dict[str | None, RunRecord] = {}
-    read = [one.record for row, one in measured if row["status"] == "ok" and _reads_folder(one)]
-    for record in sorted(filter(None, read), key=lambda record: record.started):
-        last[record.run.data] = record
-    checked = []
-    for row, result in measured:
-        then = result.record
-        now = last.get(then.run.data) if then else None
-        counts = row["status"] == "ok" and _reads_folder(result)
-        if counts and then and now and then.data_sha256 != now.data_sha256:
-            row = _refused(row, _other_images(then, now))  # noqa: PLW2901
-        checked.append((row, result))
-    return checked
-
-
-def _reads_folder(result: RunResult) -> bool:
-    """Whether a run read images as they lie in a folder, and its record says which."""
-    record = result.record
-    return bool(record and record.run.input == "folder" and record.data_sha256)
-
-
 def _other_images(then: RunRecord, now: RunRecord) -> str:
     """Why a run is no repeat of the last one: in words, the folder and what it held for both."""
     held = (
@@ -246,30 +219,6 @@ def _other_images(then: RunRecord, now: RunRecord) -> str:
         f"{then.run.data} held {next(held)} when it trained, and {next(held)} when {now.run.log} "
         "did: same name, other data; allowed: one set, and --forcerun trains on today's"
     )
-
-
-def _check_same_setup(row: Row, result: RunResult, cells: Mapping[tuple[Any, ...], Facts]) -> Row:
-    """The row of a log, refused if another log of its cell trained something else."""
-    if row["status"] == "ok":
-        run = result.measured.run
-        log = f"{row['log']}, run {run}" if run > 1 else str(row["log"])
-        try:
-            cells[_cell(row)].add(log, ((name, result.facts.get(name)) for name in _OF_A_CELL))
-        except Refused as refusal:
-            return _refused(row, str(refusal))
-    return row
-
-
-def _refused(row: Row, reason: str) -> Row:
-    return row | dict.fromkeys(_OF_OK) | {"status": "refused", "reason": reason}
-
-
-def _check_not_duplicate(row: Row, result: RunResult, duplicates: DuplicateFinder) -> Row:
-    """The row of a run, refused if another row counts it already."""
-    if row["status"] != "ok":
-        return row
-    reason = duplicates.reason(str(row["log"]), _cell(row), result)
-    return _refused(row, reason) if reason else row
 
 
 def _cell(row: Row) -> tuple[Any, ...]:
@@ -299,6 +248,17 @@ def expected_facts(suite: Suite, source: LogSource) -> list[Fact]:
     ]
 
 
+def columns_of(result: RunResult) -> Row:
+    """The columns of measurements.csv that a log and the record beside it fill; others are None."""
+    said = {name: value for name, value in vars(result.measured).items() if name in MEASUREMENTS}
+    row = dict.fromkeys(MEASUREMENTS) | said | record_columns(result.record, result.measured)
+    return row | {
+        "log_sha256": result.digest,
+        "warnings": ", ".join(text.partition(":")[0] for text in result.measured.warnings),
+        "step_times": result.fingerprint.step_times if result.fingerprint else "",
+    }
+
+
 def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> Row:
     """One row of measurements.csv.
 
@@ -316,11 +276,11 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
     status, reason = _verdict(suite, result, placed)
     if status == "ok" and source and log_format and (why := _not_theirs(source, log_format)):
         status, reason = "refused", why
-    also, also_unit = _also(suite, measured) if status == "ok" else (None, "")
+    also, also_unit = _also(suite, measured)
     system = run.system if run else (log_format and log_format.system) or "unknown"
     variant = run.shown_variant if run else None
     parallel = run.identity["parallel"] if run else facts.get("parallel")
-    log, shape = measured.log, written_shape(suite.shape)
+    log = measured.log
     if source is not None:
         system = source.system or system
         if not run:  # of a log of ours without a record: as an entry with its switches is named
@@ -328,7 +288,8 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
             variant = shown_variant(variant_said(facts, system), several)
         variant = source.variant or variant
         log = f"{source.id}{log.removeprefix(str(source.path))}"
-    return {
+    asked = {"input": suite.input, "shape": written_shape(suite.shape), "device": ""}
+    row = columns_of(result) | {
         "suite": suite.name,
         "system": system,
         "workload": suite.workload,
@@ -341,30 +302,19 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         "repeat": None if source or run is None else run.repeat,
         "status": status,
         "reason": reason,
-        "throughput": measured.throughput if status == "ok" else None,
         "unit": _unit(suite, measured),
-        "first": measured.first,
-        "last": measured.last,
-        "samples": measured.samples,
-        "seconds": measured.seconds,
-        "method": measured.method,
         "global_batch": measured.global_batch or (run and run.global_batch),
         "world_size": measured.world_size or (run and run.world_size),
         "log": log,
-        "log_sha256": result.digest,
         "source": source.id if source else "",
-        "waited": measured.waited if status == "ok" else None,
         "also_throughput": also,
         "also_unit": also_unit,
-        "start_loss": measured.start_loss,
-        **(run.setting if run else {"input": suite.input, "shape": shape, "device": ""}),
+        **(run.setting if run else asked),
         "parallel": None if parallel == DATA_PARALLEL else parallel,
         "servers": run.identity["servers"] if run else None,
-        **record_columns(result.record, measured),
         "unconfirmed": ", ".join(_unconfirmed(facts)),
-        "warnings": ", ".join(warning.partition(":")[0] for warning in measured.warnings),
-        "step_times": result.fingerprint.step_times if result.fingerprint else "",
     }
+    return row if status == "ok" else row | dict.fromkeys(_OF_OK)
 
 
 def _unconfirmed(facts: Facts) -> Iterator[str]:
@@ -441,47 +391,42 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     """What a run's record adds to its row: where and when it ran, beside what, and what it took.
 
     Returns:
-        Columns of measurements.csv; empty where there is no record, or it does not say.
+        Columns of measurements.csv; none where there is no record.
     """
-    row: Row = dict.fromkeys(_OF_RECORD)
     if record is None:
-        return row
-    row |= {
+        return {}
+    run, load, power = record.run, record.load, _power_of(record, measured)
+    on_gpus, counts = run.device == "cuda", measured.status == "ok"
+    # The most of its time that anything held the run's devices back.
+    throttled = [part.throttled for part in (load, power) if part and part.throttled is not None]
+    models = {gpu.name for gpu in record.host.gpus} if on_gpus else set()
+    one_model = counts and len(models) == 1
+    rate = data_sheet_rate(models.pop(), run.precision) if one_model else None
+    metered = power and record.nodes and set(record.nodes) <= set(power.nodes)
+    alone = {rank: one for rank, one in enumerate(record.rank_seconds_alone) if one}
+    slowest = max(alone, key=alone.__getitem__) if len(alone) > 1 else None
+    others = [one for rank, one in alone.items() if rank != slowest]
+    return {
         "hosts": " ".join(record.nodes or (record.host.hostname,)),
         "date": record.started,
         "commit": record.commit,
         "key": key_of(record),
-        "shared_cpus": record.run.shared_cpus,
+        "shared_cpus": run.shared_cpus,
+        "load_before": load and load.before,
+        "load_during": load and load.during,
+        "gpu_processes": load and load.gpu_processes,
+        "throttled": max(throttled, default=None),
+        "mhz": (power and power.mean_mhz) if on_gpus else (load and load.mhz),
+        "estimated_memory": estimated_memory(run),
+        "peak_memory": max(record.peak_memory_bytes, default=None),
+        "peak_memory_is": record.peak_memory_is if record.peak_memory_bytes else None,
+        "stage_memory": _stage_memory(record),
+        "slowest_rank": slowest,
+        "slowest_rank_behind": None if slowest is None else alone[slowest] / median(others) - 1,
+        "joules": power.energy_joules if counts and power and metered else None,
+        "matrix_rate": record.matrix_rate if counts else None,
+        "data_sheet_rate": rate,
     }
-    if load := record.load:
-        row |= {"load_before": load.before, "load_during": load.during}
-        row["gpu_processes"] = load.gpu_processes
-    row |= _held_back(record, measured) | {"estimated_memory": estimated_memory(record.run)}
-    if record.peak_memory_bytes:
-        row["peak_memory"] = max(record.peak_memory_bytes)
-        row["peak_memory_is"] = record.peak_memory_is
-        row["stage_memory"] = _stage_memory(record)
-    alone = {rank: one for rank, one in enumerate(record.rank_seconds_alone) if one}
-    if len(alone) > 1:
-        slowest = max(alone, key=alone.__getitem__)
-        others = median(one for rank, one in alone.items() if rank != slowest)
-        row |= {"slowest_rank": slowest, "slowest_rank_behind": alone[slowest] / others - 1}
-    if measured.status == "ok":
-        row["joules"] = _joules(record, measured)
-        row["matrix_rate"] = record.matrix_rate
-        models = {gpu.name for gpu in record.host.gpus}
-        if record.run.device == "cuda" and len(models) == 1:
-            row["data_sheet_rate"] = data_sheet_rate(models.pop(), record.run.precision)
-    return row
-
-
-def _held_back(record: RunRecord, measured: Measurement) -> Row:
-    """The most of its time that anything held a run's devices back, and their clock, MHz."""
-    load, power = record.load, _power_of(record, measured)
-    shares = [part.throttled for part in (load, power) if part and part.throttled is not None]
-    on_gpus = record.run.device == "cuda"
-    clock = (power and power.mean_mhz) if on_gpus else (load and load.mhz)
-    return {"throttled": max(shares, default=None), "mhz": clock}
 
 
 def _stage_memory(record: RunRecord) -> str | None:
@@ -492,13 +437,6 @@ def _stage_memory(record: RunRecord) -> str | None:
         return None
     ranks = iter(taken)
     return " ".join(str(max(islice(ranks, replicas))) for replicas in stages)
-
-
-def _joules(record: RunRecord, measured: Measurement) -> float | None:
-    """What all GPUs of a run took in the measured window; None if some of it was not metered."""
-    power = _power_of(record, measured)
-    metered = power and record.nodes and set(record.nodes) <= set(power.nodes)
-    return power.energy_joules if power and metered else None
 
 
 def _power_of(record: RunRecord, measured: Measurement) -> Power | None:

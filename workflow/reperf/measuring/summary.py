@@ -1,7 +1,7 @@
 """From runs to cells: one row per cell, each with its numbers or the reason for none."""
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from math import nan
 from typing import Any
@@ -48,44 +48,40 @@ def summarise(
     """
     placed = measurements[measurements["topology"] != ""]
     groups = {_key(key): runs for key, runs in placed.groupby(list(CELL), sort=False, dropna=False)}
-    rows, others = [], dict(groups)
+    rows: list[dict[str, Any]] = []
+    runs_of: list[pd.DataFrame] = []  # of each row
     for cell in cells:
-        key = _key_in(others, _identity(cell))
-        if cell.unsupported:
-            rows.append(_unsupported(cell, unit))
-        elif key in others:
-            rows.append(_measured(groups[key]))
-            others.pop(key)
-        else:
+        key = _key_in(groups, _identity(cell))
+        runs = measurements[:0] if cell.unsupported else groups.pop(key, None)
+        if runs is None:
             raise ReperfError(f"measurements.csv: no run of the cell {'/'.join(filter(None, key))}")
-    rows += map(_measured, others.values())
+        runs_of.append(runs)
+        rows.append(_unsupported(cell, unit) if cell.unsupported else _measured(runs))
+    runs_of += groups.values()
+    rows += map(_measured, groups.values())
     _add_speedup(rows, baseline)
-    strays, later = strays_of(measurements), _later(rows, groups)
-    for row in rows:
-        key = _key(row[column] for column in CELL)
-        runs = groups[key].index if key in groups else ()
-        of_runs = {STRAY: any(run in strays.index for run in runs), APART: key in later}
+    strays, later = strays_of(measurements).index, _later(rows, runs_of)
+    for at, (row, runs) in enumerate(zip(rows, runs_of, strict=True)):
+        of_runs = {STRAY: runs.index.isin(strays).any(), APART: at in later}
         row["marks"] = "; ".join(mark for mark, holds in of_runs.items() if holds)
         row["marks"] = "; ".join(marks_of(row))
     return rows
 
 
-def _later(
-    rows: Iterable[dict[str, Any]], groups: Mapping[tuple[str, ...], pd.DataFrame]
-) -> set[tuple[str, ...]]:
-    """The cells whose runs all started after those of a cell that they are compared with."""
+def _later(rows: Sequence[dict[str, Any]], runs_of: Sequence[pd.DataFrame]) -> set[int]:
+    """Which cells' runs all started after those of a cell that they are compared with."""
     beside = defaultdict(list)
-    for row in rows:
+    for at, row in enumerate(rows):
         if row["n"]:
-            beside[_key(row[name] for name in (*PLACE, "shared_cpus", "unit"))].append(row)
+            beside[_key(row[name] for name in (*PLACE, "shared_cpus", "unit"))].append(at)
     later = set()
     for some in beside.values():
-        keys = [_key(row[column] for column in CELL) for row in some]
-        medians = [row["throughput_median"] for row in some]
-        speeds = medians if some[0]["unit"].endswith("/s") else [1 / median for median in medians]
-        good = (groups[key].query("status == 'ok'") for key in keys)
+        medians = [rows[at]["throughput_median"] for at in some]
+        is_rate = rows[some[0]]["unit"].endswith("/s")
+        speeds = medians if is_rate else [1 / median for median in medians]
+        good = (runs_of[at].query("status == 'ok'") for at in some)
         starts = [sorted(filter(None, runs["date"])) for runs in good]
-        later |= {keys[after] for _, after in no_turns(speeds, starts)}
+        later |= {some[after] for _, after in no_turns(speeds, starts)}
     return later
 
 
