@@ -24,10 +24,10 @@ SERVED = small_run("1n2g", servers=Servers(per_node=2))
 STAGES = small_run("1n3g", parallel=Parallel(pipeline=(2, 1)))
 
 
-def heard(*iterations: int, seconds: tuple[float, ...] = (2.0, 2.0, 2.0)) -> tuple[LastHeard, ...]:
+def heard(*iterations: int, seconds: tuple[float, ...] = (2.0, 2.0, 2.0)) -> dict[int, LastHeard]:
     """When each rank or server was last heard of, and where it was."""
     ranks = enumerate(zip(iterations, seconds, strict=False))
-    return tuple(LastHeard(rank=rank, iteration=it, seconds=at) for rank, (it, at) in ranks)
+    return {rank: LastHeard(rank=rank, iteration=it, seconds=at) for rank, (it, at) in ranks}
 
 
 def judged(folder: Path, log: str, run: Run = RUN, **ended: object) -> str:
@@ -119,7 +119,7 @@ SERVER_3 = "3: server 3 on node4 ended with SIGKILL\n"
 NODE = "srun: error: Node failure on node2\n"
 
 EXIT_1 = {"exit_code": 1}
-UNHEARD = {"exit_code": 126, "last_heard": ()}
+UNHEARD = {"exit_code": 126, "last_heard": {}}
 KILLED_FOR_MEMORY = {"exit_code": 1, "out_of_memory_kills": 1}
 NO_END = {"timed_out": True}
 BEHIND = NO_END | {"last_heard": heard(3, 2, seconds=(2.0, 1.0))}

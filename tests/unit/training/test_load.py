@@ -13,7 +13,6 @@ from reperf.training import load
 from reperf.training.load import Watch
 
 BURN = "import time\nwhile time.process_time() < 0.3: pass"
-HEAT = "thermal_throttle/core_throttle_total_time_ms"
 KINDS = psutil.cpu_times()._fields
 """What a CPU's line in /proc/stat counts, in its order."""
 
@@ -52,21 +51,22 @@ def write(path: Path, **seconds: float) -> None:
 
 
 def test_the_work_of_the_run_is_not_that_of_others(seen):
-    watch = Watch((), lambda _: None)
+    watched = Watch((), lambda _: None)
     begun = ours()
     subprocess.run([sys.executable, "-c", BURN], check=True)
     write(seen, user=100 + ours() - begun)
-    assert watch.load(ours=True).during == 0
-    write(seen, user=100 + 10**6)
-    assert watch.load(ours=True).during == 1
-    assert watch.load(ours=False).during is None
+    found = watched.load(ours=True)
+    assert (found.during, found.stolen) == (0, 0)
+    write(seen, user=100, steal=10**6)  # what other guests of the same host took is said, too
+    found = watched.load(ours=True)
+    assert (found.during, found.stolen) == (1, 1)
+    assert watched.load(ours=False).during is None
 
 
 @pytest.mark.parametrize(
     ("share", "kinds"), [(1, "user nice system irq softirq steal"), (0, "idle iowait guest")]
 )
 def test_before_a_run_all_work_is_that_of_others(seen, share, kinds):
-    """Also what other guests of the same host took."""
     for kind in kinds.split():
         write(seen, user=100)
         counted = {"user": 100} | {kind: 10**6}
@@ -81,49 +81,39 @@ def test_a_kernel_that_does_not_say_leaves_it_open(seen):
         assert (found.before, found.during, found.gpu_processes) == (None, None, None)
 
 
-CGROUPS = {
-    "0::/slice/job": ("fs/cgroup/slice/cpu.stat", "usage_usec 9\nthrottled_usec {micro}\n"),
-    "1:cpu,cpuacct:/": ("fs/cgroup/cpu/cpu.stat", "nr_periods 1\nthrottled_time {micro}000\n"),
-}
+CPUS = sorted(os.sched_getaffinity(0))
+HEAT = f"devices/system/cpu/cpu{CPUS[0]}/thermal_throttle/core_throttle_total_time_ms"
 
 
-@pytest.mark.parametrize("line", CGROUPS)
-def test_the_quota_of_a_control_group_or_of_one_around_it_holds_the_cpus_back(
-    tmp_path, monkeypatch, line
+@pytest.mark.parametrize(
+    ("group", "name", "text"),
+    [
+        # The quota of a control group, or of one around it.
+        ("0::/slice/job", "fs/cgroup/slice/cpu.stat", "usage_usec 9\nthrottled_usec {}"),
+        ("1:cpu,cpuacct:/", "fs/cgroup/cpu/cpu.stat", "nr_periods 1\nthrottled_time {}000"),
+        ("", HEAT, "{}"),
+    ],
+)
+def test_what_holds_the_cpus_back_is_counted_and_their_clock_is_sampled(
+    tmp_path, monkeypatch, group, name, text
 ):
-    name, text = CGROUPS[line]
+    def say(name: str, text: object) -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(f"{text}\n")
+
     monkeypatch.setattr(load, "SYSTEM", tmp_path)
     monkeypatch.setattr(load, "SELF", tmp_path / "cgroup")
-    (tmp_path / "cgroup").write_text(f"{line}\n2:memory:/elsewhere\n")
-    (tmp_path / name).parent.mkdir(parents=True)
-    (tmp_path / name).write_text(text.format(micro=0))
-    watch = Watch((), lambda _: None)
-    assert watch.load(ours=True).throttled == 0
-    (tmp_path / name).write_text(text.format(micro=10**12))
-    assert watch.load(ours=True).throttled == 1
-    assert watch.load(ours=False).throttled is None
-
-
-def test_heat_holds_the_cpus_back_and_their_clock_is_sampled(tmp_path, monkeypatch):
-    monkeypatch.setattr(load, "SYSTEM", tmp_path)
-    monkeypatch.setattr(load, "SELF", tmp_path / "none")
     monkeypatch.setattr(load, "SECONDS_BETWEEN", 0.01)
-    for cpu in os.sched_getaffinity(0):
-        folder = tmp_path / f"devices/system/cpu/cpu{cpu}"
-        for name, text in (("cpufreq/scaling_cur_freq", 2600000 - cpu), (HEAT, 0)):
-            (folder / name).parent.mkdir(parents=True)
-            (folder / name).write_text(f"{text}\n")
-    watch = Watch((), lambda _: None)
-    (folder / HEAT).write_text(f"{10**9}\n")
-    while not watch._clock:
+    say("cgroup", f"{group}\n2:memory:/elsewhere" if group else "")
+    for cpu in CPUS:
+        say(f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq", 2600000 - cpu)
+    say(name, text.format(0))
+    watched = Watch((), lambda _: None)
+    assert watched.load(ours=True).throttled == 0
+    say(name, text.format(10**12))
+    assert watched.load(ours=False).throttled is None
+    assert watched.load(ours=True).throttled == 1
+    watched = Watch((), lambda _: None)
+    while not watched._clock:
         time.sleep(0.01)
-    seen = watch.load(ours=True)
-    fastest = 2600 - min(os.sched_getaffinity(0)) / 1000
-    assert (seen.throttled, seen.mhz) == (1, pytest.approx(fastest))
-
-
-def test_what_other_guests_took_is_said_beside_all_other_work(seen):
-    watch = Watch((), lambda _: None)
-    assert watch.load(ours=True).stolen == 0
-    write(seen, user=100, steal=10**6)
-    assert watch.load(ours=True).stolen == 1
+    assert watched.load(ours=True).mhz == pytest.approx(2600 - CPUS[0] / 1000)

@@ -12,39 +12,31 @@ from reperf.training.readiness import QUIET_LOOKS, begin_or_wait, look, make_rea
 
 WORK = "other work takes 83 % of the CPUs' time"
 BUSY, IDLE = (WORK, True), ("", False)
-
-
-@pytest.fixture
-def lines(caplog):
-    caplog.set_level(logging.WARNING)
-    return lambda: [record.getMessage() for record in caplog.records]
-
-
-def test_a_call_on_an_idle_machine_says_nothing_and_waits_for_nothing(lines):
-    begin_or_wait("wait", lambda: IDLE, pytest.fail)
-    assert lines() == []
+BESIDE = f"this machine is busy: {WORK}. Numbers measured beside it {{}}; --config on_busy=wait "
+WAITS = [
+    f"this machine is busy: {WORK}; waiting until that ends, as on_busy asks",
+    f"still waiting: {WORK}",
+    "this machine is idle after 0 min; the runs begin",
+]
 
 
 @pytest.mark.parametrize(
-    ("spoils", "said"), [(True, "it are not usable"), (False, "it get a mark")]
+    ("on_busy", "looks", "said"),
+    [
+        ("wait", [IDLE], []),
+        ("go", [BUSY], [BESIDE.format("are not usable")]),
+        ("go", [(WORK, False)], [BESIDE.format("get a mark")]),
+        # It stays idle for some time, and says now and then that it is not yet.
+        ("wait", [BUSY] * 31 + [IDLE, BUSY] + [IDLE] * QUIET_LOOKS, WAITS),
+    ],
 )
-def test_go_says_what_the_numbers_will_be_worth(lines, spoils, said):
-    begin_or_wait("go", lambda: (WORK, spoils), pytest.fail)
-    [line] = lines()
-    assert line.startswith(f"this machine is busy: {WORK}. Numbers measured beside {said};")
-    assert "--config on_busy=wait" in line
-
-
-def test_wait_begins_once_the_machine_stays_idle_and_says_so_now_and_then(lines):
-    looks = [BUSY] * 31 + [IDLE, BUSY] + [IDLE] * QUIET_LOOKS
+def test_a_call_says_that_the_machine_is_busy_and_goes_on_or_waits(caplog, on_busy, looks, said):
+    caplog.set_level(logging.WARNING)
     left, pauses = iter(looks), []
-    begin_or_wait("wait", lambda: next(left), pauses.append)
-    assert next(left, None) is None
-    assert len(pauses) == len(looks) - 1
-    first, still, last = lines()
-    assert first.endswith("waiting until that ends, as on_busy asks")
-    assert still == f"still waiting: {WORK}"
-    assert last == "this machine is idle after 0 min; the runs begin"
+    begin_or_wait(on_busy, lambda: next(left), pauses.append)
+    assert (next(left, None), len(pauses)) == (None, len(looks) - 1)
+    lines = [record.getMessage() for record in caplog.records]
+    assert [line[: len(start)] for line, start in zip(lines, said, strict=True)] == said
 
 
 def test_ctrl_c_ends_the_wait_in_one_line():
@@ -68,8 +60,7 @@ def test_more_than_a_twentieth_of_the_cpus_or_a_process_on_a_gpu_is_other_work(
     monkeypatch, before, processes, found
 ):
     seen = Load(average=1.0, before=before, gpu_processes=processes)
-    watch = SimpleNamespace(load=lambda *, ours: seen)
-    monkeypatch.setattr(load, "Watch", lambda used: watch)
+    monkeypatch.setattr(load, "Watch", lambda used: SimpleNamespace(load=lambda *, ours: seen))
     assert look([]) == found
 
 
@@ -80,7 +71,6 @@ def test_only_a_call_that_trains_looks(monkeypatch, rules, looks):
     jobs = [SimpleNamespace(rule=SimpleNamespace(name=name)) for name in rules]
     seen = []
     monkeypatch.setattr(readiness, "look", lambda gpus: seen.append(gpus) or IDLE)
-    dag = SimpleNamespace(needrun_jobs=lambda: jobs)
-    make_ready(report, SimpleNamespace(dag=dag))
+    make_ready(report, SimpleNamespace(dag=SimpleNamespace(needrun_jobs=lambda: jobs)))
     assert seen == [[]] * looks
     assert "on_busy" not in report.model_dump(by_alias=True)
