@@ -92,76 +92,57 @@ FOUR = {"name": "four", "workload": "resnet50", "precision": "amp", "batch_size"
 FOUR |= {"input": "synthetic", "systems": ["pytorch", "ngc-pytorch", "oneflow"]}
 ON_GPUS = {"device": "cuda", "memory_limit": None}
 OF_GPUS = ON_GPUS | {"suites": [FOUR], "topologies": ["1n4g"]}
-ONE = FOUR | {"name": "one", "systems": ["pytorch"], "topologies": ["2n2g"], "repeats": 4}
 CLUSTER = {"nodes": 2, "devices_per_node": 8}
+ONE = FOUR | {"name": "one", "systems": ["pytorch"], "topologies": ["2n2g"], "repeats": 4}
+ON_NODES = ON_GPUS | {"suites": [ONE], "cluster": CLUSTER}
+SHARED = ON_NODES | {"cluster": CLUSTER | {"exclusive": False}}
 LARGEST = CONFIG["suites"][2] | {"batch_size": "largest"}
-PROFILE = ("--profile", "profile")
-TELLS = {
-    "runs, hours, downloads, room, and what cannot run": (
-        *((), {}),
-        [
-            "A report: 9 runs on cpu",
-            # 120 iterations of 8 images of 24.3 GFLOP at 30 GFLOP/s: 778 s, and 8 to start
-            r"one +2 +6 +6 +1\.3 h \(2 h\)",
-            DOWNLOAD.format("mxnet", r"0\.3", r"0\.9"),
-            DOWNLOAD.format("pytorch", r"2\.6", r"4\.6"),
-            r"disk: up to \d\.\d GiB more; \S+ GiB are free here",
-            r"memory: up to 4\.0 GiB of a node, 4\.0 GiB a process",
-            "unsupported: 1 cell of ngc-tensorflow1: .*",
-            "3 repeats cannot rank 2 systems; 4 can: one",
-        ],
-    ),
-    "more repeats can rank": ((), {"repeats": 4}, ["4 repeats can rank 2 systems: one"]),
-    "a search may take four time limits": (
-        *((), {"suites": [LARGEST]}, [r"1 search .*: \S+ h \(40 h\)"]),
-    ),
-    "another node is assumed to have so many GPUs": (
-        *(("--devices", "4"), OF_GPUS),
-        [
-            "A report: 9 runs on cuda",
-            # 120 iterations of 250 images of 24.3 GFLOP at 148 TFLOP/s: 4.9 s, and 40 to start
-            r"four .* 6\.7 min \(3 h\)",
-            "3 repeats cannot rank 3 systems; 5 can: four",
-        ],
-    ),
-    "too few of them": (
-        *(("--devices", "2"), OF_GPUS),
-        ["reperf: .*topology 1n4g is too large: cluster has 1 nodes with 2 devices each.*"],
-    ),
-    "a cluster says how many": (
-        *(("--devices", "8"), OF_GPUS | {"cluster": CLUSTER}),
-        ["reperf: mine.yaml: cluster: says how many GPUs a node has; allowed.*"],
-    ),
-    "exclusive nodes count whole": (
-        *(PROFILE, ON_GPUS | {"suites": [ONE], "cluster": CLUSTER | {"exclusive": True}}),
-        [
-            r"suite .* node-hours \(at most\)",
-            r"one +1 +4 +4 +0\.1 \(.*\)",
-            "in all .* on 2 nodes if none.*",
-        ],
-    ),
-    "parts of shared nodes": (
-        *(PROFILE, ON_GPUS | {"suites": [ONE], "cluster": CLUSTER | {"exclusive": False}}),
-        [r"one +1 +4 +4 +0\.025 \(.*\)"],
-    ),
-    "a report for a cluster needs its profile": (
-        *((), ON_GPUS | {"cluster": CLUSTER}),
-        ["reperf: mine.yaml: cluster: the report needs it; allowed: --profile slurm.*"],
-    ),
-    "a profile needs its cluster": (
-        *(PROFILE, {}, ["reperf: mine.yaml: cluster: missing; --profile slurm and --jobs need.*"]),
-    ),
-    "what the call would refuse": (
-        *((), {"data": {"images": "nowhere"}}, ["reperf: refused as it is: .*nowhere.*"]),
-    ),
-}
 
 
-@pytest.mark.parametrize(("options", "changes", "said"), TELLS.values(), ids=TELLS)
+@pytest.mark.parametrize(
+    ("options", "changes", "said"),
+    [
+        # 120 iterations of 8 images of 24.3 GFLOP at 30 GFLOP/s: 778 s, and 8 to start
+        ("", {}, ["A report: 9 runs on cpu", r"one +2 +6 +6 +1\.3 h \(2 h\)"]),
+        ("", {}, [DOWNLOAD.format(*of) for of in (("mxnet", 0.3, 0.9), ("pytorch", 2.6, 4.6))]),
+        ("", {}, [r"disk: up to \d\.\d GiB more; \S+ GiB are free here"]),
+        ("", {}, [r"memory: up to 4\.0 GiB of a node, 4\.0 GiB a process"]),
+        ("", {}, ["unsupported: 1 cell of ngc-tensorflow1: .*"]),
+        ("", {}, ["3 repeats cannot rank 2 systems; 4 can: one"]),
+        ("", {"repeats": 4}, ["4 repeats can rank 2 systems: one"]),
+        # A search may take four time limits.
+        ("", {"suites": [LARGEST]}, [r"1 search .*: \S+ h \(40 h\)"]),
+        # 120 iterations of 250 images of 24.3 GFLOP at 148 TFLOP/s: 4.9 s, and 40 to start
+        ("--devices 4", OF_GPUS, ["A report: 9 runs on cuda", r"four .* 6\.7 min \(3 h\)"]),
+        ("--devices 4", OF_GPUS, ["3 repeats cannot rank 3 systems; 5 can: four"]),
+        (
+            "--devices 2",
+            OF_GPUS,
+            ["reperf: .*: topology 1n4g is too large: cluster has 1 nodes .*"],
+        ),
+        (
+            "--devices 8",
+            ON_NODES,
+            ["reperf: mine.yaml: cluster: says how many GPUs a node has; .*"],
+        ),
+        # Exclusive nodes count whole.
+        (
+            "--profile mine",
+            ON_NODES,
+            [r"suite .* node-hours \(at most\)", r"one .* 4 +0\.1 \(.*\)"],
+        ),
+        ("--profile mine", ON_NODES, ["in all .* on 2 nodes if none.*"]),
+        ("--profile mine", SHARED, [r"one .* 4 +0\.025 \(.*\)"]),
+        ("", ON_NODES, ["reperf: mine.yaml: cluster: the report needs it; allowed: --profile .*"]),
+        ("--profile mine", {}, ["reperf: mine.yaml: cluster: missing; --profile slurm and .*"]),
+        # What the call would refuse.
+        ("", {"data": {"images": "nowhere"}}, ["reperf: refused as it is: .*nowhere.*"]),
+    ],
+)
 def test_it_tells(told, options, changes, said):
-    Path("profile").mkdir()
-    Path("profile/config.yaml").write_text("jobs: 9")
-    lines = told(*options, status=int(said[0].startswith("reperf: ")), **changes)
+    Path("mine").mkdir()
+    Path("mine/config.yaml").write_text("jobs: 9")
+    lines = told(*options.split(), status=int(said[0].startswith("reperf: ")), **changes)
     for pattern in said:
         assert any(re.fullmatch(pattern, line) for line in lines), (pattern, lines)
 

@@ -11,10 +11,21 @@ import psutil
 import pytest
 from reperf.training.remote import command_on, is_here, reach
 
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch) -> Path:
+    """A folder of its own, also for the lock of this machine, which another test may have."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("TMPDIR", tmp_path), ("KEPT", 'it\'s "$HOME"'), ("SSH_CONNECTION", "no")):
+        monkeypatch.setenv(name, str(value))
+    return tmp_path
+
+
 SHELL = """sh -c 'shift; exec "$@"' sh {host}"""
 """Reaches any host, which is this machine."""
 GREETS = "sh -c 'echo Welcome; printf No.line.end; shift; {}' sh {{host}}"
 NO_ROUTE = "sh -c 'echo no route >&2; exit 255'"
+GREETING = "0: Welcome\n0: No.line.end\n"
 LOST = "reperf: far ended with status 255; sh .* did not reach it, or lost it\n"
 SHOWN = "os.environ['KEPT'], os.environ.get('SSH_CONNECTION')"
 SHOW = [sys.executable, "-c", f"import os; print({{node_rank}}, '{{host}}', {SHOWN})"]
@@ -23,47 +34,34 @@ SCRIPT = 'if [ {node_rank} = 0 ]; then exec "$@"; fi; echo $$ > other; sleep 60'
 FIRST = ["sh", "-c", SCRIPT, "sh", "sh", "-c"]
 """Beginning of a command that host 0 runs while the others sleep."""
 MISSING = "No such file or directory\n"
-CASES = {
-    "every host gets its number, its name and the caller's variables": (
-        *(SHELL, ["a@far1"], SHOW, 0, re.escape('0: 0 far1 it\'s "$HOME" None\n')),
-    ),
-    "lines of several hosts stay whole": (
-        # The second and the third find the first there: all are of one run.
-        *(SHELL, ["far1", "far2", "far3"], LINES, 0, r"([012]: \d+ x{5000}\n){600}"),
-    ),
-    "the first bad end ends all": (SHELL, ["far1", "far2"], [*FIRST, "exit 7"], 7, ""),
-    "a signal is a bad end": (SHELL, ["far1", "far2"], [*FIRST, "kill -9 $$"], 137, ""),
-    "a program that is missing": (SHELL, ["far"], ["/no"], 127, f"0: reperf: .*: /no: {MISSING}"),
-    "a host that is not reached is named": (
-        *(NO_ROUTE, ["far"], ["true"], 255, f"0: no route\n{LOST}"),
-    ),
-    "a greeting is hidden": (GREETS.format('exec "$@"'), ["far"], ["echo", "up"], 0, "0: up\n"),
-    "a greeting is shown if nothing else comes": (
-        *(GREETS.format("exit 255"), ["far"], ["true"], 255),
-        f"0: Welcome\n0: No.line.end\n{LOST}",
-    ),
-    "a remote command that is missing": ("no-ssh", ["far"], ["true"], 1, f"no-ssh: {MISSING}"),
-}
+TWO = ["far1", "far2"]
 
 
-@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
-def test_a_command_on_hosts_ends_with_all_of_them(tmp_path: Path, monkeypatch, case):
-    remote, hosts, command, status, said = case
-    monkeypatch.chdir(tmp_path)
-    # Another test may have this machine, too.
-    given = {"TMPDIR": str(tmp_path), "KEPT": 'it\'s "$HOME"', "SSH_CONNECTION": "not for others"}
-    answer = subprocess.run(
-        command_on(remote, hosts, command, "--label"),
-        env=os.environ | given,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert answer.returncode == status
-    assert re.fullmatch(said, answer.stdout), answer.stdout[:1000]
-    other = tmp_path / "other"
+@pytest.mark.parametrize(
+    ("remote", "hosts", "command", "ends"),
+    [
+        # Every host gets its number, its name and the caller's variables.
+        (SHELL, ["a@far1"], SHOW, (0, re.escape('0: 0 far1 it\'s "$HOME" None\n'))),
+        # Lines stay whole; the second and the third find the first there: all are of one run.
+        (SHELL, [*TWO, "far3"], LINES, (0, r"([012]: \d+ x{5000}\n){600}")),
+        # The first bad end ends all.
+        (SHELL, TWO, [*FIRST, "exit 7"], (7, "")),
+        (SHELL, TWO, [*FIRST, "kill -9 $$"], (137, "")),
+        (SHELL, ["far"], ["/no"], (127, f"0: reperf: .*: /no: {MISSING}")),
+        # A host that is not reached is named; its greeting is shown if nothing else comes.
+        (NO_ROUTE, ["far"], ["true"], (255, f"0: no route\n{LOST}")),
+        (GREETS.format('exec "$@"'), ["far"], ["echo", "up"], (0, "0: up\n")),
+        (GREETS.format("exit 255"), ["far"], ["true"], (255, f"{GREETING}{LOST}")),
+        ("no-ssh", ["far"], ["true"], (1, f"no-ssh: {MISSING}")),
+    ],
+)
+def test_a_command_on_hosts_ends_with_all_of_them(here, remote, hosts, command, ends):
+    command = command_on(remote, hosts, command, "--label")
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    answer = subprocess.run(command, check=False, timeout=60, **streams)
+    assert answer.returncode == ends[0]
+    assert re.fullmatch(ends[1], answer.stdout), answer.stdout[:1000]
+    other = here / "other"
     assert not other.exists() or not psutil.pid_exists(int(other.read_text()))
 
 
