@@ -153,6 +153,14 @@ def test_what_decides_how_a_run_trains_and_nothing_else_changes_its_plan(changes
         assert (after[folder] != before[folder]) == decided, folder
 
 
+@pytest.mark.filterwarnings("ignore:Pydantic serializer")
+@pytest.mark.parametrize("field", RunPlan.model_fields)
+def test_all_of_a_plan_but_what_stands_aside_decides_it(field):
+    plan = next(iter(Plans(load_report(SMALL)).runs.values()))
+    other = RunPlan.model_construct(**dict(plan) | {field: None if field == "aside" else "other"})
+    assert (other.digest == plan.digest) == (field == "aside")
+
+
 def test_a_clusters_variables_are_in_the_plans_in_any_order():
     given = ({"NCCL_DEBUG": "INFO"}, {}, {"NCCL_DEBUG": "WARN"}, {"A": "1", "B": "1"})
     found = [{*digests(cluster=CLUSTER | {"variables": one}).values()} for one in given]

@@ -33,10 +33,8 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def planned(run: Run = RUN, **changes: object) -> RunPlan:
-    """A run's plan, with some of its fields changed."""
-    plan = plan_run(run, window=(40, 120), time_limit=60)
-    return RunPlan(**dict(plan) | changes)
+def planned(run: Run = RUN, batch: str | None = None) -> RunPlan:
+    return plan_run(run, window=(40, 120), time_limit=60, batch=batch)
 
 
 def starts(_run: Run) -> Place:
@@ -57,25 +55,6 @@ def leave_try(**record: object) -> Path:
     assert RunPlan.read(folder / "plan.json") == planned()
     shutil.rmtree(folder)
     return kept_run(folder, step_log(), **{"plan": planned().digest, **record})
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"run": RUN.model_copy(update={"shape": {"image_size": 96}})},
-        {"cluster": {"variables": {}}},
-        {"trainer": "b" * 64},
-        {"build": {"folder": ".envs/a", "recipe": "b"}},
-        {"launch": ("-m", "other")},
-        {"program": ("other.py",)},
-        {"variables": {"A": "1"}},
-        {"data": "b" * 64},
-    ],
-)
-def test_a_try_of_another_plan_is_not_taken_up(changes: dict):
-    leave_try()
-    assert not trains(planned())
-    assert trains(planned(**changes))
 
 
 def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):
