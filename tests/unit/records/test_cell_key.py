@@ -1,4 +1,4 @@
-"""A cell's key, and the shell's variables in it: equal for repeats of one thing, and for no other."""
+"""A cell's key, and the variables of the shell in it: equal for repeats, different for all else."""
 
 import pytest
 from reperf.config import Parallel, Run
