@@ -181,6 +181,9 @@ def test_what_a_framework_says_holds_for_its_systems_unless_they_say_otherwise(f
     assert {name: one.flags for name, one in system.variants.items()} == {"a": ("-z",)}
     assert [file.parent.name for file in system.files] == ["mine", "t", "frameworks"]
     forget()
+    (folder / "mine/system.yaml").write_text("{title: A, framework: t, about: x}")
+    assert load_systems()["mine"].launch == ("-m", "theirs")
+    forget()
     (frameworks / "framework.yaml").write_text(shared.replace("about: x, ", ""))
     with refused_in_one_line(f"{frameworks}/framework.yaml: variants.a.about: is missing"):
         load_systems()
