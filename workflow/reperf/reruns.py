@@ -46,12 +46,12 @@ def failed_runs(runs: Iterable[Run]) -> list[Run]:
     from reperf.tables import read_measurements  # noqa: PLC0415 - pandas: half a second
 
     runs = list(runs)
-    tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
-    measured = [read_measurements(table) for table in tables if table.exists()]
     logs: dict[str, str] = {}
-    for table in measured:
-        own = table[table["source"] == ""]
-        logs |= dict(zip(own["log"], own["status"], strict=True))
+    for table in {Path(tables_of(run.suite)[0]) for run in runs}:
+        if table.exists():
+            measured = read_measurements(table)
+            own = measured[measured["source"] == ""]
+            logs |= dict(zip(own["log"], own["status"], strict=True))
 
     def has_failed(run: Run) -> bool:
         status = logs.get(str(run.log))

@@ -4,13 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import psutil
 import pytest
+
+from tests.helpers.waiting import wait_until
 
 # A workflow: it locks the folder and, as Snakemake does, has a shell start a step.
 WORKFLOW = """
@@ -47,13 +48,7 @@ with script.script("log"):
     print("ready", flush=True)
     time.sleep(600)
 """
-
-
-def wait_until(condition: Callable[[], object]) -> None:
-    deadline = time.monotonic() + 240
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+ENDS = "import sys; from reperf.building.script import script\nwith script('log'): sys.exit({})"
 
 
 def catches_sigterm(process: int) -> bool:
@@ -85,7 +80,7 @@ def workflow(tmp_path: Path) -> Iterator[subprocess.Popen]:
     process = subprocess.Popen(
         [sys.executable, "-c", WORKFLOW], cwd=tmp_path, start_new_session=True
     )
-    wait_until((tmp_path / "ready").exists)
+    wait_until((tmp_path / "ready").exists, "the step")
     yield process
     for left in processes_of(tmp_path):
         left.kill()
@@ -113,8 +108,8 @@ def test_whoever_is_killed_nothing_is_left(workflow, tmp_path: Path, target, num
     else:
         targets = {"workflow": workflow, "shell": shell, "guard": guard, "step": step}
         targets[target].send_signal(number)
-    wait_until(lambda: workflow.poll() is not None)
-    wait_until(lambda: not processes_of(tmp_path))
+    wait_until(lambda: workflow.poll() is not None, "the workflow's end")
+    wait_until(lambda: not processes_of(tmp_path), "the end of all others")
     was_killed = (target, number) == ("step", signal.SIGKILL)
     assert (tmp_path / "tidied").exists() != was_killed
 
@@ -123,7 +118,8 @@ def test_a_step_that_does_not_heed_its_guard_is_killed(tmp_path: Path):
     command = [sys.executable, "-c", DEAF]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True) as guard:
         assert guard.stdout.readline() == "ready\n"
-        wait_until(lambda: catches_sigterm(guard.pid))  # it may begin to guard after the step works
+        # It may begin to guard after the step works.
+        wait_until(lambda: catches_sigterm(guard.pid), "the guard")
         guard.terminate()
     assert guard.returncode == 128 + signal.SIGKILL
     assert not processes_of(tmp_path)
@@ -136,15 +132,12 @@ def test_the_next_workflow_waits_for_what_a_killed_one_has_left(workflow, tmp_pa
     assert not processes_of(tmp_path)
 
 
-def test_a_step_whose_workflow_is_gone_does_not_begin(tmp_path: Path, monkeypatch):
+def test_a_step_ends_as_its_work_does_and_does_not_begin_without_its_workflow(
+    tmp_path: Path, monkeypatch
+):
+    assert [python(tmp_path, ENDS.format(code)) for code in (0, 3)] == [(0, "", ""), (3, "", "")]
     gone = subprocess.Popen(["true"])
     gone.wait()
     monkeypatch.setenv("REPERF_CALL", f"here {gone.pid} today")
     assert python(tmp_path, STEP) == (1, "", "reperf: the workflow that started this is gone\n")
     assert not (tmp_path / "ready").exists()
-
-
-@pytest.mark.parametrize("code", [0, 3])
-def test_a_step_ends_as_its_work_does(tmp_path: Path, code):
-    work = "import sys; from reperf.building.script import script\nwith script('log'): sys.exit({})"
-    assert python(tmp_path, work.format(code)) == (code, "", "")

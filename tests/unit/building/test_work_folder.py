@@ -66,16 +66,14 @@ def test_a_locked_folder_names_its_user_others_are_free_and_a_kill_unlocks_it(tm
         successor.kill()
 
 
-def test_a_folder_where_the_name_is_taken_is_one_line(tmp_path):
-    lock = tmp_path / ".reperf-in-use"
-    lock.mkdir()
-    said = "cannot be written: Is a directory; allowed: a file that you may write to, or none"
-    with refused_in_one_line(f"{lock}: {said}"):
-        lock_folder(tmp_path)
-
-
-def test_a_disk_that_takes_no_more_is_one_line(new_disk):
+def test_a_lock_that_cannot_be_written_is_one_line(tmp_path, new_disk):
     disk = new_disk("4k")
     (disk / "all of it").write_bytes(bytes(4096))
-    with refused_in_one_line(f"{disk}/.reperf-in-use: cannot be written: No space left"):
-        lock_folder(disk)
+    (tmp_path / ".reperf-in-use").mkdir()
+    can = "; allowed: a file that you may write to, or none"
+    for folder, why in (
+        (tmp_path, f"Is a directory{can}"),
+        (disk, f"No space left on device{can}"),
+    ):
+        with refused_in_one_line(f"{folder}/.reperf-in-use: cannot be written: {why}"):
+            lock_folder(folder)

@@ -1,21 +1,18 @@
 """Plans: what decides a run changes its digest, and nothing else does."""
 
 import json
-import shutil
-from collections.abc import Callable, Iterator
+from itertools import product
 from pathlib import Path
 
 import pytest
 from reperf.builds import build_for
 from reperf.config import load_report
-from reperf.layout import ROOT
-from reperf.plans.plan_files import MadePlan, ReportPlan, SetPlan, SuitePlan
+from reperf.plans import run_plan
+from reperf.plans.plan_files import MadePlan, SetPlan, SuitePlan
 from reperf.plans.planning import Plans
 from reperf.plans.run_plan import RunPlan
-from reperf.systems import load_systems, workloads
-from reperf.systems.workloads import load_workloads
+from reperf.systems import TRAINERS, load_systems
 
-from tests.helpers.other_root import forget, use_root
 from tests.helpers.refusal import refused_in_one_line
 from tests.helpers.small_benchmark import SMALL
 
@@ -37,12 +34,16 @@ def data(**changes: object) -> dict[str, object]:
     return {"data": SMALL["data"] | changes}
 
 
-def test_equal_content_is_an_equal_file():
+def test_equal_content_is_an_equal_file_and_is_read_as_it_was_written(tmp_path: Path):
     one, other = Plans(load_report(SMALL)), Plans(load_report(json.loads(json.dumps(SMALL))))
     assert one.whole.text == other.whole.text
     for named in ("runs", "suites"):
         texts = [[plan.text for plan in getattr(all_, named).values()] for all_ in (one, other)]
         assert texts[0] == texts[1]
+    for plan in one.runs.values():
+        (tmp_path / "plan.json").write_text(plan.text)
+        read = RunPlan.read(tmp_path / "plan.json")
+        assert (read, read.digest, read.text) == (plan, plan.digest, plan.text)
 
 
 def test_runs_train_repeat_by_repeat_in_an_order_of_the_seed():
@@ -53,19 +54,16 @@ def test_runs_train_repeat_by_repeat_in_an_order_of_the_seed():
         assert sorted(turns.values()) == [*range(1, len(turns) + 1)]
         return sorted(turns, key=turns.__getitem__)
 
-    repeats = [int(folder.rpartition("/")[2]) for folder in order()]
-    assert repeats == sorted(repeats)
     # A B B A, and a new order after it.
-    cells = [
-        [folder.rpartition("/")[0] for folder in order() if folder.endswith(f"/{repeat}")]
-        for repeat in range(1, 6)
-    ]
-    assert cells[1] != cells[0]
-    assert cells[1][::-1] == [cell for cell in cells[0] if cell in cells[1]]
-    assert cells[3][::-1] == cells[2]
-    assert len({tuple(cells[repeat]) for repeat in (1, 2, 4)}) > 1
-    assert order() == order()
-    assert order() != order(seed=2)
+    one, two, three, four, five = (
+        [folder for folder in order() if folder.endswith(f"/{repeat}")] for repeat in range(1, 6)
+    )
+    assert order() == [*one, *two, *three, *four, *five] == order() != order(seed=2)
+    cells = [[folder[:-2] for folder in turn] for turn in (one, two, three, four, five)]
+    one, two, three, four, five = cells
+    assert two[::-1] == [cell for cell in one if cell in two] != two
+    assert four[::-1] == three
+    assert len({tuple(two), tuple(three), tuple(five)}) > 1
 
 
 def test_only_plans_that_have_changed_are_written(tmp_path: Path, monkeypatch):
@@ -82,72 +80,50 @@ def test_only_plans_that_have_changed_are_written(tmp_path: Path, monkeypatch):
     assert changed == [first]
 
 
-def test_a_plan_is_read_as_it_was_written(tmp_path: Path):
-    for plan in Plans(load_report(SMALL)).runs.values():
-        (tmp_path / "plan.json").write_text(plan.text)
-        read = RunPlan.read(tmp_path / "plan.json")
-        assert (read, read.digest, read.text) == (plan, plan.digest, plan.text)
-
-
 def test_each_build_of_a_system_has_a_plan_and_its_own_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "nightly.txt").write_text("torch==9.9\n")
     named = (
         {"lock": "nightly.txt", "label": "nightly"},
         {"image": "me/torch:1", "label": "image"},
         {"image": "me/torch:2", "label": "image-2"},
     )
     systems = ["pytorch", *({"system": "pytorch"} | one for one in named)]
-    plans = Plans(load_report(SMALL | in_suite(systems=systems, repeats=1)))
-    builds = {
-        plan.run.label: plan.build for plan in plans.runs.values() if plan.run.suite == "small"
-    }
-    assert len({build.folder for build in builds.values()}) == 4
+
+    def planned(lock: str) -> Plans:
+        (tmp_path / "nightly.txt").write_text(lock)
+        build_for.cache_clear()
+        return Plans(load_report(SMALL | in_suite(systems=systems, repeats=1)))
+
+    plans = planned("torch==9.9\n")
+    builds = {plan.run.label: plan.build for plan in plans.runs.values()}
+    assert (
+        len({plan.build.folder for plan in plans.runs.values() if plan.run.suite == "small"}) == 4
+    )
     assert len({build.id for build in plans.named_builds.values()}) == 3
     plans.write()
     for folder, plan in plans.builds.items():
         assert MadePlan.read(folder / "plan.json").build is plan.build
-    before = builds["nightly"]
-    (tmp_path / "nightly.txt").write_text("torch==9.10\n")
-    build_for.cache_clear()
-    after = Plans(load_report(SMALL | in_suite(systems=systems, repeats=1))).runs
-    assert before not in [plan.build for plan in after.values()]
+    after = planned("torch==9.10\n").runs.values()
+    assert builds["nightly"] not in [plan.build for plan in after]
 
 
-JUNK = {
-    "missing": None,
-    "empty": b"",
-    "another key": b'{"other": 1}',
-    "a list": b"[]",
-    "null": b"null",
-    "cut": b"{",
-    "no text": b"\xff\0",
-    "deep": b"[" * 99_999,
-    "no run": b'{"run": {"suite": 1}}',
-}
+JUNK = (None, b"", b'{"other": 1}', b"[]", b"null", b"{", b"\xff\0", b"[" * 99_999, b'{"run": 1}')
 READERS = {
     "results/runs/a/b/1n1g/1/plan.json": RunPlan.read,
     "results/suites/a/plan.json": lambda _: SuitePlan.of("a"),
-    "results/plan.json": ReportPlan.read,
     "data/a/plan.json": SetPlan.read,
-    ".images/a/plan.json": MadePlan.read,
 }
 
 
 @pytest.mark.parametrize("path", READERS)
-@pytest.mark.parametrize("content", JUNK.values(), ids=JUNK)
-def test_what_is_no_plan_is_refused_in_one_line(
-    tmp_path: Path, monkeypatch, path: str, content: bytes | None
-):
+@pytest.mark.parametrize("content", JUNK)
+def test_what_is_no_plan_is_refused_in_one_line(tmp_path: Path, monkeypatch, path, content):
     monkeypatch.chdir(tmp_path)
     Path(path).parent.mkdir(parents=True)
     if content is not None:
         Path(path).write_bytes(content)
     with refused_in_one_line(f"{path}: "):
         READERS[path](path)
-
-
-CLUSTERS = [CLUSTER | {"variables": more} for more in ({}, {"NCCL_DEBUG": "WARN"}, {"A": "1"})]
 
 
 @pytest.mark.parametrize(
@@ -177,133 +153,66 @@ def test_what_decides_how_a_run_trains_and_nothing_else_changes_its_plan(changes
         assert (after[folder] != before[folder]) == decided, folder
 
 
-def test_a_clusters_variables_are_in_the_plans():
-    of_clusters = [digests(cluster=cluster) for cluster in (CLUSTER, *CLUSTERS)]
-    found = [digest for every in of_clusters for digest in every.values()]
-    assert len(found) == len(set(found))
+@pytest.mark.filterwarnings("ignore:Pydantic serializer")
+@pytest.mark.parametrize("field", RunPlan.model_fields)
+def test_all_of_a_plan_but_what_stands_aside_decides_it(field):
+    plan = next(iter(Plans(load_report(SMALL)).runs.values()))
+    other = RunPlan.model_construct(**dict(plan) | {field: None if field == "aside" else "other"})
+    assert (other.digest == plan.digest) == (field == "aside")
+
+
+def test_a_clusters_variables_are_in_the_plans_in_any_order():
+    given = ({"NCCL_DEBUG": "INFO"}, {}, {"NCCL_DEBUG": "WARN"}, {"A": "1", "B": "1"})
+    found = [{*digests(cluster=CLUSTER | {"variables": one}).values()} for one in given]
+    assert len(set.union(*found)) == sum(map(len, found))
     turned = CLUSTER | {"variables": {"B": "1", "A": "1"}}
-    assert digests(cluster=turned) == digests(cluster=turned | {"variables": {"A": "1", "B": "1"}})
+    assert {*digests(cluster=turned).values()} == found[-1]
 
 
-SYSTEMS = {
-    "resnet50": ["pytorch", "ngc-pytorch", "tensorflow2", "ngc-tensorflow1", "oneflow", "mxnet"],
-    "vgg16": ["pytorch", "ngc-pytorch", "tensorflow2", "ngc-tensorflow1", "paddlepaddle"],
-    "alexnet": ["pytorch", "ngc-pytorch", {"system": "pytorch", "variants": "compile"}],
-}
-SUITES = [
-    SMALL["suites"][1] | {"name": name, "workload": name, "precision": "fp32", "systems": systems}
-    for name, systems in SYSTEMS.items()
-]
-SUITES = [suite | {"shape": {"image_size": 64}} for suite in SUITES]
-
-
-@pytest.fixture(scope="module")
-def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """What plans are made from, in another place."""
-    folder = tmp_path_factory.mktemp("copied")
-    for name in ("workflow/systems", "workflow/trainers", "workflow/workloads", "envs"):
-        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-    return folder
-
-
-@pytest.fixture
-def changed_by(copied: Path, monkeypatch) -> Iterator[Callable[..., set[str]]]:
-    """The runs whose plans change with some files, as "workload entry".
-
-    A change is a text to append, or one to replace and another.
-    """
-    before: dict[Path, str | None] = {}
-
-    def edit(file: Path, change: str | tuple[str, str]) -> None:
-        file.parent.mkdir(exist_ok=True)
-        before[file] = file.read_text() if file.exists() else None
-        text = before[file] or ""
-        edited = text + change if isinstance(change, str) else text.replace(*change)
-        assert edited != text
-        file.write_text(edited)
-
-    def changed(**edits: str | tuple[str, str]) -> set[str]:
-        monkeypatch.chdir(ROOT)
-        here = digests(suites=SUITES)
-        for name, change in edits.items():
-            edit(copied / name, change)
-        with monkeypatch.context() as patched:
-            patched.chdir(copied)
-            use_root(patched, copied)
-            patched.setattr(workloads, "WORKLOADS", copied / "workflow/workloads")
-            load_workloads.cache_clear()
-            there = digests(suites=SUITES)
-        forget()
-        load_workloads.cache_clear()
-        assert here.keys() == there.keys()
-        differ = [folder.split("/") for folder in here if here[folder] != there[folder]]
-        return {f"{suite} {entry}" for _, _, suite, entry, *_ in differ}
-
-    yield changed
-    for file, text in before.items():
-        file.unlink() if text is None else file.write_text(text)
-
-
-def of(systems: str, *workloads: str) -> set[str]:
-    """The runs of some systems, of some workloads or of all."""
-    names = systems.split()
-    return {
-        f"{workload} {name}"
-        for workload in workloads or SYSTEMS
-        for name in (
-            one if isinstance(one, str) else "pytorch+compile" for one in SYSTEMS[workload]
-        )
-        if name.partition("+")[0] in names
-    }
-
-
-TORCH = "pytorch ngc-pytorch"
-EVERY = of(" ".join(one for one in load_systems()))
-TRAINERS = {
-    "frameworks/torch/plain.py": of(TORCH, "vgg16", "alexnet"),
-    "frameworks/torch/backend.py": of(TORCH),
-    "frameworks/tensorflow/vgg16.py": of("tensorflow2 ngc-tensorflow1", "vgg16"),
-    "frameworks/oneflow/backend.py": of("oneflow"),
-    "recipes/vgg16.py": {run for run in EVERY if run.startswith("vgg16")},
-    "launchers/horovod.py": of("ngc-tensorflow1 mxnet"),
-    "contract/steplog.py": EVERY,
-}
-"""What is edited -> which runs stand on it."""
-SYSTEM = "workflow/systems/pytorch/system.yaml"
-TORCHS = "workflow/trainers/frameworks/torch/framework.yaml"
-COMPILE = "compile: {about: torch.compile, flags: [--compile]"
-LAUNCH = "accumulates: true\n", "accumulates: true\nlaunch: [-O, -m, torch.distributed.run]\n"
-
-
-def test_comments_and_titles_change_no_plan_wherever_it_is_made(changed_by):
-    edits = dict.fromkeys((f"workflow/trainers/{name}" for name in TRAINERS), "\n# edited\n")
-    edits[SYSTEM] = ("DistributedDataParallel over", "By")
-    edits["workflow/workloads/resnet50.yaml"] = ("title: ", "title: Another ")
-    edits["workflow/workloads/vgg16.yaml"] = "\n# edited\n"
-    assert changed_by(**edits) == set()
-
-
-def test_a_new_workload_and_a_new_system_change_no_plan(changed_by):
-    ninth = {"title": "Ninth", "framework": "torch", "about": "one more", "shares": "pytorch"}
-    new = {
-        "workflow/trainers/recipes/vgg19.py": "# a recipe\n",
-        "workflow/trainers/frameworks/torch/vgg19.py": "# a model\n",
-        "workflow/systems/pytorch/vgg19.py": "# a program\n",
-        "workflow/systems/ninth/system.yaml": json.dumps(ninth),
-    }
-    assert changed_by(**new) == set()
+TORCH = ("pytorch", "ngc-pytorch")
+ALL = (*TORCH, "tensorflow2", "ngc-tensorflow1", "oneflow", "mxnet")
+WORKLOADS = ("resnet50", "vgg16", "alexnet")
 
 
 @pytest.mark.parametrize(
-    ("file", "change", "runs"),
+    ("file", "systems", "workloads"),
     [
-        *((f"workflow/trainers/{name}", "\nEDITED = 1\n", runs) for name, runs in TRAINERS.items()),
-        ("envs/pytorch.txt", "\n", of("pytorch")),
-        ("envs/mxnet.txt", "more==1.0\n", of("mxnet")),
-        (SYSTEM, LAUNCH, of("pytorch")),
-        (TORCHS, ("- -m\n", "- -O\n  - -m\n"), of(TORCH)),
-        (TORCHS, (COMPILE, COMPILE[:-1] + ", --unpadded]"), {"alexnet pytorch+compile"}),
+        ("frameworks/torch/plain.py", TORCH, ("vgg16", "alexnet")),
+        ("frameworks/torch/backend.py", TORCH, WORKLOADS),
+        ("frameworks/tensorflow/vgg16.py", ("tensorflow2", "ngc-tensorflow1"), ("vgg16",)),
+        ("frameworks/oneflow/backend.py", ("oneflow",), WORKLOADS),
+        ("recipes/vgg16.py", ALL, ("vgg16",)),
+        ("launchers/horovod.py", ("ngc-tensorflow1", "mxnet"), WORKLOADS),
+        ("contract/steplog.py", ALL, WORKLOADS),
     ],
 )
-def test_an_edit_changes_the_plans_of_the_runs_that_stand_on_it(changed_by, file, change, runs):
-    assert changed_by(**{file: change}) == runs
+def test_an_edit_of_code_changes_the_plans_of_the_runs_that_stand_on_it(file, systems, workloads):
+    """A new workload, or a new system, is code on which none of these stands."""
+    for name, workload in product(ALL, WORKLOADS):
+        system = load_systems()[name]
+        if system.trains(workload):
+            stands = TRAINERS / file in system.code(workload)
+            assert stands == (name in systems and workload in workloads), (name, workload)
+
+
+COMPILE = load_systems()["pytorch"].variants["compile"]
+FASTER = COMPILE.model_copy(update={"flags": (*COMPILE.flags, "--unpadded")})
+
+
+@pytest.mark.parametrize(
+    ("changes", "entries"),
+    [
+        ({"title": "Another", "about": "another"}, set()),
+        ({"launch": ("-O", "-m", "torch.distributed.run")}, {"pytorch", "pytorch+compile"}),
+        ({"variants": {"compile": FASTER}}, {"pytorch+compile"}),
+    ],
+)
+def test_what_a_system_says_changes_the_plans_of_its_runs_alone(monkeypatch, changes, entries):
+    systems = ["pytorch", {"system": "pytorch", "variants": "compile"}, "mxnet"]
+    asked = in_suite(systems=systems)
+    before, known = digests(**asked), dict(load_systems())
+    known["pytorch"] = known["pytorch"].model_copy(update=changes)
+    monkeypatch.setattr(run_plan, "load_systems", lambda: known)
+    after = digests(**asked)
+    differ = {folder.split("/")[3] for folder in before if before[folder] != after[folder]}
+    assert differ == entries

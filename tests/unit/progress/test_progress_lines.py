@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from reperf.config import Suite, Window
-from reperf.measuring.measure import Method, measure_log
 from reperf.plans.plan_files import SuitePlan
 from reperf.progress import (
     LONGEST,
@@ -29,16 +28,10 @@ from reperf.progress import (
 
 from tests.helpers.step_logs import event, step
 
-WINDOW = Window(warmup=2, measured=2)
 SUITE = Suite(
-    name="one",
-    workload="resnet50",
-    precision="fp32",
-    batch_size=4,
-    systems=["pytorch"],
-    iterations=4,
-    print_every=1,
-    window=WINDOW,
+    **{"name": "one", "workload": "resnet50", "precision": "fp32", "batch_size": 4},
+    **{"systems": ["pytorch"], "iterations": 4, "print_every": 1},
+    window=Window(warmup=2, measured=2),
 )
 LOG = [
     event("submission_benchmark", "resnet50"),
@@ -48,6 +41,7 @@ LOG = [
     event("run_stop", None, metadata={"status": "success"}),
 ]
 RUN = "one pytorch 1n1g, repeat 1"
+FOLDER = "results/runs/one/pytorch/1n1g/{}"
 
 
 class Clock:
@@ -68,216 +62,159 @@ def clock() -> Clock:
 def progress(clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Progress:
     """Of four runs and three other steps, in a folder of their own."""
     monkeypatch.chdir(tmp_path)
+    plan = SuitePlan(suite=SUITE, cells=(), plans={}, batches={})
+    written("results/suites/one/plan.json", plan.text)
     progress = Progress(clock)
-    plan_suite()
     progress.planned({"train": 4, "convert": 1, "report": 1, "all": 1, "total": 7})
     return progress
 
 
-def plan_suite() -> None:
-    plan = SuitePlan(suite=SUITE, cells=(), plans={}, batches={})
-    written("results/suites/one/plan.json", plan.text)
-
-
-def folder_of(repeat: int) -> Path:
-    return Path(f"results/runs/one/pytorch/1n1g/{repeat}")
-
-
 def written(path: Path | str, text: str) -> Path:
-    path = Path(path)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text)
-    return path
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Path(path).write_text(text)
+    return Path(path)
 
 
-def write_run(folder: Path, status: str = "ok", reason: str = "", log: list[str] = LOG) -> Path:
-    written(folder / "train.log", "\n".join(log) + "\n")
+def write_run(folder: str, status: str = "ok", reason: str = "", log: list[str] = LOG) -> None:
+    written(f"{folder}/train.log", "\n".join(log) + "\n")
     record = {"status": status, "reason": reason, "seconds": 12.3, "run": {"suite": "one"}}
-    written(folder / "run.json", json.dumps(record))
-    return folder
+    written(f"{folder}/run.json", json.dumps(record))
 
 
 def start(progress: Progress, repeat: int) -> Line | None:
     wildcards = {"suite": "one", "entry": "pytorch", "topology": "1n1g", "repeat": repeat}
-    return progress.started(
-        repeat,
-        rule="train",
-        message="train",
-        wildcards=wildcards,
-        logs=[f"logs/train/{repeat}.log"],
-        outputs=[f"{folder_of(repeat)}/{name}" for name in ("train.log", "run.json")],
-    )
+    outputs = [f"{FOLDER.format(repeat)}/{name}" for name in ("train.log", "run.json")]
+    of = {"message": "train", "wildcards": wildcards, "logs": [f"logs/train/{repeat}.log"]}
+    return progress.started(repeat, rule="train", outputs=outputs, **of)
 
 
 def end(progress: Progress, repeat: int, **run: object) -> Line:
-    write_run(folder_of(repeat), **run)
+    write_run(FOLDER.format(repeat), **run)
     return progress.finished(repeat)
 
 
-class TestPhrases:
-    @pytest.mark.parametrize(
-        ("seconds", "said"),
-        [
-            (0, "0.0 s"),
-            (3.21, "3.2 s"),
-            (9.96, "10 s"),
-            (99.4, "99 s"),
-            (99.6, "2 min"),
-            (240, "4 min"),
-            (5970, "1 h 40 min"),
-            (7200, "2 h"),
-            (360_000, "100 h"),
-        ],
-    )
-    def test_a_time_is_said_as_people_say_it(self, seconds, said):
-        assert duration(seconds) == said
-
-    def test_an_estimate_is_not_more_exact_than_a_second(self):
-        assert [about(seconds) for seconds in (0.2, 3.7, 12.3)] == ["1 s", "4 s", "12 s"]
-
-    def test_names_cannot_steer_a_terminal(self):
-        assert one_line("a\nrun 9 of 9:\tdone\x1b[1A") == "a run 9 of 9: done\\x1b[1A"
-        assert len(one_line("a" * 200_000)) < LONGEST + 10
+def test_a_time_is_said_as_people_say_it_and_an_estimate_to_the_second():
+    said = {0: "0.0 s", 3.21: "3.2 s", 9.96: "10 s", 99.4: "99 s", 99.6: "2 min", 240: "4 min"}
+    said |= {5970: "1 h 40 min", 7200: "2 h", 360_000: "100 h"}
+    assert {seconds: duration(seconds) for seconds in said} == said
+    assert [about(seconds) for seconds in (0.2, 3.7, 12.3)] == ["1 s", "4 s", "12 s"]
 
 
-class TestAnOutcome:
-    @pytest.fixture(autouse=True)
-    def planned(self, tmp_path, monkeypatch):
-        monkeypatch.chdir(tmp_path)
-        plan_suite()
-
-    def test_of_a_run_is_the_throughput_that_the_report_will_show(self, tmp_path):
-        run = write_run(tmp_path)
-        with (run / "train.log").open("rb") as stream:
-            ((measured, *_),) = measure_log("log", stream, Method(window=WINDOW))
-        assert measured.throughput == 16
-        good, said = of_run(run / "run.json", run / "train.log")
-        assert (good, said) == (True, "16.00 images/s (12 s)")
-
-    @pytest.mark.parametrize(
-        ("run", "good", "said"),
-        [
-            ({"status": "oom", "reason": "no memory"}, True, "oom: no memory (12 s)"),
-            ({"status": "failed", "reason": "exit\n1"}, False, "failed: exit 1 (12 s)"),
-            ({"log": LOG[:5]}, False, "no throughput: too short: it ends at iteration 2, "),
-            ({"log": []}, False, "no throughput: no line is one that mllog prints for an iter"),
-        ],
-    )
-    def test_without_a_throughput_says_why(self, tmp_path, run, good, said):
-        folder = write_run(tmp_path, **run)
-        found = of_run(folder / "run.json", folder / "train.log")
-        assert found[0] == good
-        assert found[1].startswith(said)
-
-    @pytest.mark.parametrize("record", ["", "[]", "{}", "[" * 100_000, '{"status": 1'])
-    def test_without_a_record_is_said_and_ends_nothing(self, tmp_path, record):
-        path = written(tmp_path / "run.json", record)
-        good, said = of_run(path, tmp_path / "train.log")
-        assert not good
-        assert re.fullmatch("its record cannot be read: .*", said)
-
-    def test_that_is_bad_is_the_line_for_people_else_the_last_one(self, tmp_path):
-        log = tmp_path / "log"
-        assert reason_in(log, None) == ""
-        log.write_text("Traceback\n  File x\nValueError: no\x1b[1A\n\n")
-        assert reason_in(log, None) == "ValueError: no\\x1b[1A"
-        before = state_of(log)
-        log.write_text("much\nreperf: a.csv: empty\n" + "x" * 10)
-        assert reason_in(log, before) == "a.csv: empty"
+def test_names_cannot_steer_a_terminal():
+    assert one_line("a\nrun 9 of 9:\tdone\x1b[1A") == "a run 9 of 9: done\\x1b[1A"
+    assert len(one_line("a" * 200_000)) < LONGEST + 10
 
 
-class TestProgress:
-    @pytest.mark.parametrize(
-        ("counts", "said"),
-        [
-            ({"train": 18, "measure": 3, "all": 1, "total": 22}, "18 runs and 3 other steps to do"),
-            ({"train": 1, "total": 1}, "1 run to do"),
-            ({"report": 1, "all": 1, "total": 2}, "1 step to do"),
-        ],
-    )
-    def test_begins_with_the_plan_in_one_line(self, counts, said):
+@pytest.mark.parametrize(
+    ("run", "good", "said"),
+    [
+        ({}, True, "16.00 images/s (12 s)"),
+        ({"status": "oom", "reason": "no memory"}, True, "oom: no memory (12 s)"),
+        ({"status": "failed", "reason": "exit\n1"}, False, "failed: exit 1 (12 s)"),
+        ({"log": LOG[:5]}, False, "no throughput: too short: it ends at iteration 2, "),
+        ({"log": []}, False, "no throughput: no line is one that mllog prints for an iter"),
+        *((text, False, "its record cannot be read: ") for text in ("", "[]", "{}", "[" * 10**5)),
+    ],
+)
+def test_a_run_gives_its_throughput_or_says_why_not(progress, run, good, said):
+    write_run("run", **run if isinstance(run, dict) else {})
+    if isinstance(run, str):
+        written("run/run.json", run)
+    found = of_run(Path("run/run.json"), Path("run/train.log"))
+    assert (found[0], found[1][: len(said)]) == (good, said)
+    assert "\n" not in found[1]
+
+
+def test_the_reason_of_a_failure_is_the_line_for_people_else_the_last_one(tmp_path):
+    log = tmp_path / "log"
+    assert reason_in(log, None) == ""
+    log.write_text("Traceback\n  File x\nValueError: no\x1b[1A\n\n")
+    assert reason_in(log, None) == "ValueError: no\\x1b[1A"
+    before = state_of(log)
+    log.write_text("much\nreperf: a.csv: empty\n" + "x" * 10)
+    assert reason_in(log, before) == "a.csv: empty"
+
+
+def test_a_call_begins_with_the_plan_in_one_line():
+    for counts, said in (
+        ({"train": 18, "measure": 3, "all": 1, "total": 22}, "18 runs and 3 other steps to do"),
+        ({"train": 1, "total": 1}, "1 run to do"),
+        ({"report": 1, "all": 1, "total": 2}, "1 step to do"),
+    ):
         assert Progress().planned(counts) == Line(said)
 
-    def test_numbers_each_run_that_ended_and_says_what_is_left(self, progress, clock):
-        assert start(progress, 1) is None
-        clock.now = 20
-        good = f"run 1 of 4: {RUN}: 16.00 images/s (12 s); about 60 s left"
-        assert end(progress, 1) == Line(good)
-        start(progress, 2)
-        clock.now = 25
-        assert progress.head() == ("1 of 4 runs", "about 55 s left")
-        clock.now = 40
-        bad = (
-            "run 2 of 4: one pytorch 1n1g, repeat 2: timeout: no end after 1 s (12 s); "
-            f"its log: {folder_of(2)}/train.log; about 40 s left"
-        )
-        assert end(progress, 2, status="timeout", reason="no end after 1 s") == Line(bad, bad=True)
 
-    def test_counts_a_run_that_is_tried_again_once(self, progress, clock):
-        start(progress, 1)
-        written("logs/train/1.log", "reperf: x/train.log: timeout: no end after 1 s\n")
-        failed = progress.failed(1, "train", ["logs/train/1.log"], "Command failed")
-        why = "x/train.log: timeout: no end after 1 s (logs/train/1.log)"
-        assert (failed.text, progress.ended) == (f"run 1 of 4: {RUN}: failed: {why}", 1)
-        again = start(progress, 1)
-        assert (again.text, progress.ended) == (f"run 1 of 4: {RUN}: tried again", 0)
-        clock.now = 10
-        assert end(progress, 1).text.startswith(f"run 1 of 4: {RUN}: 16.00 ")
-        assert progress.ended == 1
-
-    def test_takes_no_reason_of_an_earlier_try(self, progress):
-        log = written("logs/train/1.log", "reperf: of yesterday\n")
-        start(progress, 1)
-        failed = progress.failed(1, "train", [str(log)], "Slurm ended it\nNODE_FAIL")
-        assert "failed: Slurm ended it NODE_FAIL (logs/train/1.log)" in failed.text
-
-    def test_tells_of_larger_steps_when_they_begin(self, progress):
-        def begin(number: int, rule: str) -> Line | None:
-            said = {"rule": rule, "message": f"do {rule}", "logs": ["l.log"]}
-            return progress.started(number, wildcards={}, outputs=[], **said)
-
-        assert begin(5, "convert") == Line("do convert; its log: l.log")
-        assert begin(6, "summarise") is None
-        written("l.log", "tfrecord: 320 of 1000, about 4 s left\n")
-        assert progress.doing(9) == [
-            f"do {rule}: tfrecord: 320 of 1000, about 4 s left; 1 s"
-            for rule in ("summarise", "convert")
-        ]
-
-    def test_of_a_hundred_jobs_at_once_does_not_fill_the_screen(self, progress):
-        for repeat in range(100):
-            start(progress, repeat)
-        lines = progress.doing(6)
-        assert (len(lines), lines[-1]) == (6, "and 95 more")
-        assert len(progress.doing(1)) == 1
+def test_each_run_that_ended_has_a_number_and_says_what_is_left(progress, clock):
+    assert start(progress, 1) is None
+    clock.now = 20
+    good = f"run 1 of 4: {RUN}: 16.00 images/s (12 s); about 60 s left"
+    assert end(progress, 1) == Line(good)
+    start(progress, 2)
+    clock.now = 25
+    assert progress.head() == ("1 of 4 runs", "about 55 s left")
+    clock.now = 40
+    bad = (
+        "run 2 of 4: one pytorch 1n1g, repeat 2: timeout: no end after 1 s (12 s); "
+        f"its log: {FOLDER.format(2)}/train.log; about 40 s left"
+    )
+    assert end(progress, 2, status="timeout", reason="no end after 1 s") == Line(bad, bad=True)
 
 
-class TestPace:
-    def test_what_is_left_follows_how_often_a_run_ends(self):
-        pace = Pace()
-        assert pace.left(4, 0) is None
-        for second in (0, 10):
-            pace.started(second)
-            pace.ended(second + 10)
-        assert pace.left(4, 20) == 40
-        assert pace.left(4, 500) == 40  # an environment is built: that is no run
+def test_a_run_that_is_tried_again_counts_once(progress, clock):
+    log = written("logs/train/1.log", "reperf: of yesterday\n")
+    start(progress, 1)
+    early = progress.failed(1, "train", [str(log)], "Slurm ended it\nNODE_FAIL")
+    assert "failed: Slurm ended it NODE_FAIL (logs/train/1.log)" in early.text
+    start(progress, 1)
+    log.write_text("reperf: x/train.log: timeout: no end after 1 s\n")
+    failed = progress.failed(1, "train", [str(log)], "Command failed")
+    why = "x/train.log: timeout: no end after 1 s (logs/train/1.log)"
+    assert (failed.text, progress.ended) == (f"run 1 of 4: {RUN}: failed: {why}", 1)
+    again = start(progress, 1)
+    assert (again.text, progress.ended) == (f"run 1 of 4: {RUN}: tried again", 0)
+    clock.now = 10
+    assert end(progress, 1).text.startswith(f"run 1 of 4: {RUN}: 16.00 ")
+    assert progress.ended == 1
 
-    def test_many_runs_at_once_end_more_often(self):
-        pace = Pace()
-        for _ in range(8):
-            pace.started(0)
-        for second in (10, 10, 20, 20):
-            pace.ended(second)
-        assert [pace.left(4, now) for now in (20, 25, 999)] == [20, 15, 0]
 
-    def test_a_run_that_is_tried_again_does_not_speed_it_up(self):
-        pace = Pace()
-        pace.started(0)
-        pace.ended(10, counts=False)
-        assert pace.left(2, 10) is None
-        pace.started(10)
-        pace.ended(30)
-        assert pace.left(2, 30) == 60
+def test_larger_steps_are_told_when_they_begin_and_a_hundred_do_not_fill_the_screen(progress):
+    def begin(number: int, rule: str) -> Line | None:
+        said = {"rule": rule, "message": f"do {rule}", "logs": ["l.log"]}
+        return progress.started(number, wildcards={}, outputs=[], **said)
+
+    assert begin(5, "convert") == Line("do convert; its log: l.log")
+    assert begin(6, "summarise") is None
+    written("l.log", "tfrecord: 320 of 1000, about 4 s left\n")
+    assert progress.doing(9) == [
+        f"do {rule}: tfrecord: 320 of 1000, about 4 s left; 1 s"
+        for rule in ("summarise", "convert")
+    ]
+    for repeat in range(100, 198):
+        start(progress, repeat)
+    lines = progress.doing(6)
+    assert (len(lines), lines[-1]) == (6, "and 95 more")
+    assert len(progress.doing(1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("events", "left"),
+    [
+        ("", {0: None}),
+        # What is left follows how often a run ends; while an environment is built, none runs.
+        ("+0 -10 +10 -20", {20: 40, 500: 40}),
+        # Many at once end more often.
+        ("+0 +0 +0 +0 +0 +0 +0 +0 -10 -10 -20 -20", {20: 20, 25: 15, 999: 0}),
+        # A run that is tried again does not speed it up.
+        ("+0 x10", {10: None}),
+        ("+0 x10 +10 -30", {30: 120}),
+    ],
+)
+def test_what_is_left_of_four_runs_follows_how_often_one_ends(events, left):
+    pace = Pace()
+    for happened, *second in events.split():
+        now = float("".join(second))
+        pace.started(now) if happened == "+" else pace.ended(now, counts=happened == "-")
+    assert {now: pace.left(4, now) for now in left} == left
 
 
 def test_plain_lines_hold_no_escapes_and_survive_a_reader_that_is_gone():
@@ -309,8 +246,8 @@ def test_the_live_display_fits_the_terminal_and_leaves_it_as_it_was(progress, mo
     display.close()
     shown = terminal.getvalue()
     assert all(part in shown for part in ("16.00 images/s", "0 of 4 runs", "  one pytorch"))
-    assert "\x1b[?25l" not in shown  # nothing hides the cursor, so nothing has to bring it back
-    assert "\x1b[?1049h" not in shown
+    # Nothing hides the cursor or takes another screen, so nothing has to bring them back.
+    assert "\x1b[?" not in shown.replace("\x1b[?25h", "")
     drawn = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", shown).replace("\r", "\n").split("\n")
     assert [line for line in drawn if len(line) > columns and not line.startswith("run 1")] == []
 

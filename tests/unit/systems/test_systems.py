@@ -1,12 +1,12 @@
 """The systems under test: what their folders say, and what they can train."""
 
-import ast
 import re
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
 
 import pytest
+from reperf.building.code import _without_remarks
 from reperf.builds import LockBuild
 from reperf.layout import ROOT
 from reperf.systems import SYSTEMS, TRAINERS, System, load_systems
@@ -37,12 +37,6 @@ def described(workloads: str, more: str = "") -> str:
 
 
 each_system = pytest.mark.parametrize("system", load_systems().values(), ids=lambda one: one.id)
-
-
-def test_each_folder_is_a_system():
-    folders = {path.parent.name for path in SYSTEMS.glob("*/system.yaml")}
-    assert set(load_systems()) == folders
-    assert {"oneflow", "pytorch", "ngc-tensorflow1"} <= folders
 
 
 @each_system
@@ -88,35 +82,19 @@ def test_each_variant_changes_what_a_workload_trains(system: System):
         assert not (idle and any(can.model or can.precisions for can in able))
 
 
-def code_without_comments(path: Path) -> str:
-    """A file's code; docstrings and comments may give examples."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix != ".py":
-        return re.sub(r"#.*", "", text)
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
-            node.body = [part for part in node.body if not is_text(part)] or [ast.Pass()]
-    return ast.unparse(tree)
-
-
-def is_text(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-
-
 def test_no_rule_and_no_library_module_names_a_system():
+    """But in comments and docstrings, which may give examples."""
     workflow = ROOT / "workflow"
     # Formats and published tables are of what these systems printed and reached once.
-    of_the_past = {workflow / "reperf/logs", workflow / "reperf/published.py"}
-    suffixes = {".py", ".smk", ".j2"}
-    files = [ROOT / "Snakefile", *(path for path in workflow.rglob("*") if path.suffix in suffixes)]
-    looked_at = [
-        path for path in files if not {SYSTEMS, TRAINERS, *of_the_past} & {path, *path.parents}
-    ]
+    left_out = {SYSTEMS, TRAINERS, workflow / "reperf/logs", workflow / "reperf/published.py"}
+    files = [ROOT / "Snakefile"]
+    files += [file for end in ("py", "smk", "j2") for file in workflow.rglob(f"*.{end}")]
+    looked_at = [file for file in files if not left_out & {file, *file.parents}]
     assert len(looked_at) > 80
     name = re.compile(rf"(?<![\w-])({'|'.join(map(re.escape, load_systems()))})(?![\w-])")
-    named = {str(path): name.findall(code_without_comments(path)) for path in looked_at}
-    assert not {path: found for path, found in named.items() if found}
+    # Twice: a comment may stand before a docstring.
+    code = {file: _without_remarks(_without_remarks(file.read_text("utf-8"))) for file in looked_at}
+    assert not {file: found for file, text in code.items() if (found := name.findall(text))}
 
 
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
@@ -137,67 +115,58 @@ def test_amp_is_what_it_is_on_the_device_and_a_workload_may_have_other_precision
     assert system.why_not_on_processor("fp32", {"avx2"}) is None
 
 
-def test_why_a_system_cannot_train_is_said_in_words(folder: Path):
-    able = "precisions: {cpu: [fp32, tf32]}, precisions_under: {tensor: [tf32]}"
-    system = load_from(folder, described(f"resnet50: {{parallel: [data, tensor], {able}}}"))
-    assert system.why_not("resnet50", "fp32", "cpu") == "A has no program for resnet50"
-    (folder / "mine" / "resnet50.py").touch()
-    asked = {"workload": "resnet50", "precision": "fp32", "device": "cpu"}
-    for changes, why in (
+ABLE = """resnet50: {
+  parallel: [data, tensor], variants: [quick, fused],
+  precisions: {cpu: [fp32, tf32], cuda: [fp32]}, precisions_under: {tensor: [tf32]}}"""
+VARIANTS = """variants: {
+  quick: {about: x, flags: [--quick]}, fused: {about: x, flags: [--fused], devices: [cuda]}}"""
+PIPELINE = {"parallel": ["pipeline"], "pipeline": [1, 1]}
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
         ({}, None),
         ({"workload": "bert-base"}, "A has no program for bert-base"),
         ({"precision": "amp"}, "A has no amp training on cpu"),
-        ({"device": "cuda"}, "A has no fp32 training on cuda"),
-        (
-            {"parallel": ["pipeline"], "pipeline": [1, 1]},
-            "A has no pipeline-parallel training of resnet50",
-        ),
+        ({"device": "cuda", "precision": "tf32"}, "A has no tf32 training on cuda"),
+        (PIPELINE, "A has no pipeline-parallel training of resnet50"),
         ({"parallel": ["tensor"]}, "A has no tensor-parallel training in fp32"),
         ({"parallel": ["tensor"], "precision": "tf32"}, None),
         ({"servers": True}, "A has no parameter servers"),
         ({"accumulation": 1}, None),
         ({"accumulation": 2}, "A has no gradient accumulation"),
-    ):
-        assert system.why_not(**asked | changes) == why
-
-
-def test_a_system_that_adds_up_gradients_says_so(folder: Path):
-    workloads = "resnet50: {model: a.B, precisions: {cpu: [fp32]}}"
-    system = load_from(folder, described(workloads, "accumulates: true"))
-    assert system.why_not("resnet50", "fp32", "cpu", accumulation=2) is None
+        ({"variant": "quick"}, None),
+        ({"variant": "fused", "device": "cuda"}, None),
+        ({"variant": "fused"}, "A has no fused on cpu"),
+        ({"variant": "quick+fused"}, "A has no fused on cpu"),
+    ],
+)
+def test_why_a_system_cannot_train_is_said_in_words(folder: Path, asked: dict, why: str | None):
+    system = load_from(folder, described(ABLE, VARIANTS))
+    asked = {"workload": "resnet50", "precision": "fp32", "device": "cpu"} | asked
+    if asked["workload"] == "resnet50":
+        assert system.why_not(**asked) == "A has no program for resnet50"
+    (folder / "mine" / "resnet50.py").touch()
+    assert system.why_not(**asked) == why
+    able = system.model_copy(update={"accumulates": True})
+    assert able.why_not(**asked) == (None if "accumulation" in asked else why)
+    assert [one.flags for one in system.varied("quick+fused")] == [("--quick",), ("--fused",)]
 
 
 def test_what_a_server_runs_decides_how_its_system_trains(folder: Path):
     workloads = "resnet50: {precisions: {cpu: [fp32]}}"
-    more = "launch: [a], serve: [-m, trainers.serving]"
-    system = load_from(folder, described(workloads, more))
-    (folder / "mine" / "resnet50.py").write_text("")
-    trainers = folder.parent / "trainers"
-    trainers.mkdir()
+    trainers, mine = folder.parent / "trainers", folder / "mine"
     files = [trainers / f"{name}.py" for name in ("__init__", "module", "serving", "serve")]
-    for file in files:
+    own, program = mine / "resnet50.server.py", mine / "resnet50.py"
+    system = load_from(folder, described(workloads, "launch: [a], serve: [-m, trainers.serving]"))
+    trainers.mkdir()
+    for file in (*files, program):
         file.write_text("")
-    assert {*system.code("resnet50")} == {folder / "mine" / "resnet50.py", *files}
-    own = folder / "mine" / "resnet50.server.py"
+    assert {*system.code("resnet50")} == {program, *files}
     own.write_text("")
     system._code.clear()
-    assert own in system.code("resnet50")
-    assert files[-1] not in system.code("resnet50")
-
-
-def test_a_variant_that_a_device_does_not_have_is_unsupported_there(folder: Path):
-    workloads = "resnet50: {precisions: {cpu: [fp32], cuda: [fp32]}, variants: [quick, fused]}"
-    more = (
-        "variants: {quick: {about: x, flags: [--quick]},"
-        " fused: {about: x, flags: [--fused], devices: [cuda]}}"
-    )
-    system = load_from(folder, described(workloads, more))
-    (folder / "mine" / "resnet50.py").touch()
-    assert system.why_not("resnet50", "fp32", "cpu", "quick") is None
-    assert system.why_not("resnet50", "fp32", "cuda", "fused") is None
-    for named in ("fused", "quick+fused"):
-        assert system.why_not("resnet50", "fp32", "cpu", named) == "A has no fused on cpu"
-    assert [one.flags for one in system.varied("quick+fused")] == [("--quick",), ("--fused",)]
+    assert {*system.code("resnet50")} == {program, own, *files[:-1]}
 
 
 def test_what_a_framework_says_holds_for_its_systems_unless_they_say_otherwise(folder: Path):
@@ -211,6 +180,9 @@ def test_what_a_framework_says_holds_for_its_systems_unless_they_say_otherwise(f
     assert system.launch == ("-m", "theirs")
     assert {name: one.flags for name, one in system.variants.items()} == {"a": ("-z",)}
     assert [file.parent.name for file in system.files] == ["mine", "t", "frameworks"]
+    forget()
+    (folder / "mine/system.yaml").write_text("{title: A, framework: t, about: x}")
+    assert load_systems()["mine"].launch == ("-m", "theirs")
     forget()
     (frameworks / "framework.yaml").write_text(shared.replace("about: x, ", ""))
     with refused_in_one_line(f"{frameworks}/framework.yaml: variants.a.about: is missing"):

@@ -10,23 +10,12 @@ from reperf.training.train import checked_out_commit
 
 from tests.helpers.refusal import cannot_run
 
-NOBODY = 65534
 NO_COMMIT = (None, None)
 
 
-@pytest.fixture(autouse=True, scope="module")
-def git_is_here():
-    if not shutil.which("git"):
-        cannot_run("git, which a package of that name installs")
-    with pytest.MonkeyPatch.context() as patch:
-        for role in ("AUTHOR", "COMMITTER"):
-            patch.setenv(f"GIT_{role}_NAME", "somebody")
-            patch.setenv(f"GIT_{role}_EMAIL", "somebody@example.org")
-        yield
-
-
 def git(folder: Path, *arguments: str) -> str:
-    command = ["git", "-C", str(folder), *arguments]
+    somebody = ("-c", "user.name=somebody", "-c", "user.email=somebody@example.org")
+    command = ["git", "-C", str(folder), *somebody, *arguments]
     return subprocess.check_output(command, text=True).strip()
 
 
@@ -57,32 +46,25 @@ def others(tmp_path) -> Path:
     return tmp_path / "others"
 
 
-@pytest.fixture(scope="module")
-def original(tmp_path_factory) -> tuple[Path, str]:
-    """A clone of reperf, for copies, and its commit."""
-    folder = unpack(tmp_path_factory.mktemp("original") / "reperf")
-    return folder, commit_all(folder)
+@pytest.fixture
+def clone(tmp_path) -> Path:
+    if not shutil.which("git"):
+        cannot_run("git, which a package of that name installs")
+    commit_all(unpack(tmp_path / "reperf"))
+    return tmp_path / "reperf"
 
 
 @pytest.fixture
-def clone(original, tmp_path) -> Path:
-    return shutil.copytree(original[0], tmp_path / "reperf")
-
-
-@pytest.fixture
-def commit(original) -> str:
-    return original[1]
+def commit(clone) -> str:
+    return git(clone, "rev-parse", "HEAD")
 
 
 @pytest.mark.parametrize("place", ["alone", "others/tools/reperf", "others", "others/.git/reperf"])
 def test_files_that_were_unpacked_have_no_commit_wherever_they_lie(tmp_path, others, place):
     assert checked_out_commit(unpack(tmp_path / place)) == NO_COMMIT
-
-
-def test_files_that_another_repository_has_taken_in_do_not_take_its_commit(others):
-    unpack(others / "tools/reperf")
-    commit_all(others)
-    assert checked_out_commit(others / "tools/reperf") == NO_COMMIT
+    if place == "others/tools/reperf":  # nor one that another repository has taken in
+        commit_all(others)
+        assert checked_out_commit(tmp_path / place) == NO_COMMIT
 
 
 def test_a_worktree_says_its_own_commit_in_a_folder_of_any_name(tmp_path, clone, commit):
@@ -110,31 +92,32 @@ def test_a_clone_of_another_user_says_its_commit_and_what_lies_around_it_does_no
     if os.geteuid() != 0:
         cannot_run("root, who can give a folder away")
     unpack(others / "reperf")
-    subprocess.run(["chown", "-R", str(NOBODY), str(clone), str(others)], check=True)
+    subprocess.run(["chown", "-R", "65534", str(clone), str(others)], check=True)
     assert checked_out_commit(clone) == (commit, False)
     assert checked_out_commit(others / "reperf") == NO_COMMIT
 
 
-@pytest.mark.parametrize(
-    ("file", "changed"),
-    [
-        *(("README.md", True), ("workflow/reperf/machine.py", True), ("envs/pytorch.txt", True)),
-        # New files that can decide what runs.
-        *(("workflow/systems/torch.py", True), ("envs/mine.txt", True)),
-        # What is built.
-        ("results/report.md", False),
-        (".envs/pytorch/environment.json", False),
-        ("workflow/reperf/__pycache__/machine.pyc", False),
-        ("workflow/reperf.egg-info/PKG-INFO", False),
-    ],
+# New files in the first two folders can decide what runs.
+DECIDE = (
+    "README.md workflow/reperf/machine.py envs/pytorch.txt workflow/systems/torch.py envs/my.txt"
 )
+BUILT = (
+    "results/report.md .envs/pytorch/environment.json workflow/reperf/__pycache__/machine.pyc "
+    "workflow/reperf.egg-info/PKG-INFO"
+)
+
+
+@pytest.mark.parametrize(("files", "changed"), [(DECIDE, True), (BUILT, False)])
 def test_a_change_is_said_even_if_git_is_to_ignore_it_and_what_is_built_is_none(
-    file, changed, clone, commit
+    files, changed, clone, commit
 ):
-    write(clone / file, "as I like it\n")
-    assert checked_out_commit(clone) == (commit, changed)
-    (clone / ".git/info/exclude").write_text(f"{Path(file).name}\n")
-    assert checked_out_commit(clone) == (commit, changed)
+    for file in files.split():
+        write(clone / file, "as I like it\n")
+        assert checked_out_commit(clone) == (commit, changed), file
+        (clone / ".git/info/exclude").write_text(f"{Path(file).name}\n")
+        assert checked_out_commit(clone) == (commit, changed), file
+        git(clone, "checkout", "--quiet", ".")
+        git(clone, "clean", "-xdfq")
 
 
 def test_to_look_is_not_to_write(clone):

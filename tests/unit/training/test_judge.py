@@ -24,10 +24,10 @@ SERVED = small_run("1n2g", servers=Servers(per_node=2))
 STAGES = small_run("1n3g", parallel=Parallel(pipeline=(2, 1)))
 
 
-def heard(*iterations: int, seconds: tuple[float, ...] = (2.0, 2.0, 2.0)) -> tuple[LastHeard, ...]:
+def heard(*iterations: int, seconds: tuple[float, ...] = (2.0, 2.0, 2.0)) -> dict[int, LastHeard]:
     """When each rank or server was last heard of, and where it was."""
     ranks = enumerate(zip(iterations, seconds, strict=False))
-    return tuple(LastHeard(rank=rank, iteration=it, seconds=at) for rank, (it, at) in ranks)
+    return {rank: LastHeard(rank=rank, iteration=it, seconds=at) for rank, (it, at) in ranks}
 
 
 def judged(folder: Path, log: str, run: Run = RUN, **ended: object) -> str:
@@ -46,6 +46,7 @@ subprocess.CalledProcessError: Command 'python' returned non-zero exit status 1.
 """
 """What OneFlow's launcher says when a rank has failed."""
 STATUS_1 = f"rank 0 on n1 ended with status 1\n{OTHERS_ENDED}"
+SEGV = f"rank 0 on n1 ended with SIGSEGV\n{OTHERS_ENDED}"
 RANK_1 = "rank 1 on n2 ended with SIGKILL\n"
 MUCH = 20_000 * "E " + "SIGTERM"
 FULL = "oom: a process ran out of memory and died; "
@@ -72,11 +73,7 @@ PODMAN = "failed: the last line from podman is: OCI runtime error: "
         (1, "numpy._core._exceptions._ArrayMemoryError: Unable\nSIGTERM", FULL),
         (1, f"KeyError: 'a'\n{OTHERS_ENDED}", "failed: KeyError: 'a'; "),
         (1, f"KeyError: 'a'\n{STATUS_1}", "failed: KeyError: 'a'; "),
-        (
-            1,
-            f"rank 0 on n1 ended with SIGSEGV\n{OTHERS_ENDED}",
-            "failed: rank 0 on n1 was ended by",
-        ),
+        (1, SEGV, "failed: rank 0 on n1 was ended by SIGSEGV; "),
         (1, f"MemoryError\n{STATUS_1}", "oom: rank 0 on n1 ran out of memory and died; "),
         (1, OTHERS_ENDED, "failed: a process was ended by SIGTERM; "),
         (137, "srun: error: n1: task 0: Out Of Memory", FULL),
@@ -119,7 +116,7 @@ SERVER_3 = "3: server 3 on node4 ended with SIGKILL\n"
 NODE = "srun: error: Node failure on node2\n"
 
 EXIT_1 = {"exit_code": 1}
-UNHEARD = {"exit_code": 126, "last_heard": ()}
+UNHEARD = {"exit_code": 126, "last_heard": {}}
 KILLED_FOR_MEMORY = {"exit_code": 1, "out_of_memory_kills": 1}
 NO_END = {"timed_out": True}
 BEHIND = NO_END | {"last_heard": heard(3, 2, seconds=(2.0, 1.0))}
@@ -177,14 +174,14 @@ def test_who_ended_or_hung_is_named(tmp_path: Path, run, ended, log, said):
 
 def test_a_full_gpu_is_out_of_memory_in_its_own_words(tmp_path: Path):
     """What PyTorch printed on an H100."""
-    logs = Path(__file__).parents[3] / "data/measured/h100.zip"
-    said = judged(
-        tmp_path, ZipFile(logs).read("pytorch-resnet50-fp16-b8192-oom.log").decode(), exit_code=1
-    )
+    logs = ZipFile(Path(__file__).parents[3] / "data/measured/h100.zip")
+    log = logs.read("pytorch-resnet50-fp16-b8192-oom.log").decode()
+    said = judged(tmp_path, log, exit_code=1)
     assert said.startswith("oom: ")
     assert "Tried to allocate 12.25 GiB. GPU 0 has a total capacity of 79.18 GiB" in said
 
 
+UNDONE = "failed: rank 1 of 2 ended without saying that it was done; "
 WHOLE = {"parameters": load_workloads()["resnet50"].parameters_of(RUN.shape), "run_stop": None}
 
 
@@ -194,12 +191,7 @@ WHOLE = {"parameters": load_workloads()["resnet50"].parameters_of(RUN.shape), "r
         # Whatever its log quotes: trainers of ours end with another code where memory was full.
         (0, {0, 1}, "ok: "),
         (1, {0, 1}, "oom: rank 1: no memory left"),
-        (
-            0,
-            {0},
-            "failed: rank 1 of 2 ended without saying that it was done; "
-            "all 2 ranks were last heard of at iteration 3, 2 s in",
-        ),
+        (0, {0}, f"{UNDONE}all 2 ranks were last heard of at iteration 3, 2 s in"),
     ],
 )
 def test_a_run_is_good_if_all_of_it_ended_well(tmp_path: Path, exit_code, done, said):

@@ -5,88 +5,64 @@ import re
 import socket
 import subprocess
 import sys
+from pathlib import Path
 
 import psutil
 import pytest
 from reperf.training.remote import command_on, is_here, reach
 
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch) -> Path:
+    """A folder of its own, also for the lock of this machine, which another test may have."""
+    monkeypatch.chdir(tmp_path)
+    for name, value in (("TMPDIR", tmp_path), ("KEPT", 'it\'s "$HOME"'), ("SSH_CONNECTION", "no")):
+        monkeypatch.setenv(name, str(value))
+    return tmp_path
+
+
 SHELL = """sh -c 'shift; exec "$@"' sh {host}"""
 """Reaches any host, which is this machine."""
-
-
-@pytest.fixture(autouse=True)
-def _locks(tmp_path, monkeypatch):
-    """Another test may have this machine, too."""
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-
-
-def answer_of(hosts, command, *options) -> subprocess.CompletedProcess:
-    words = command_on(SHELL, hosts, command, *options)
-    return subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-
-
-def test_every_host_gets_its_number_and_its_name(monkeypatch):
-    monkeypatch.setenv("KEPT", 'it\'s "$HOME"')
-    monkeypatch.setenv("SSH_CONNECTION", "not for others")
-    shown = "os.environ['KEPT'], os.environ.get('SSH_CONNECTION')"
-    code = f"import os; print({{node_rank}}, '{{host}}', {shown})"
-    answer = answer_of(["a@far1"], [sys.executable, "-c", code], "--label")
-    assert (answer.returncode, answer.stdout) == (0, '0: 0 far1 it\'s "$HOME" None\n')
-
-
-def test_lines_of_several_hosts_stay_whole():
-    code = "for n in range(200): print(n, 'x' * 5000)"
-    command = [sys.executable, "-c", code]
-    # The second and the third find the first there: all are of one run.
-    answer = answer_of(["far1", "far2", "far3"], command, "--label")
-    lines = answer.stdout.splitlines()
-    assert (answer.returncode, len(lines)) == (0, 600)
-    assert all(re.fullmatch(r"[012]: \d+ x{5000}", line) for line in lines)
+GREETS = "sh -c 'echo Welcome; printf No.line.end; shift; {}' sh {{host}}"
+NO_ROUTE = "sh -c 'echo no route >&2; exit 255'"
+GREETING = "0: Welcome\n0: No.line.end\n"
+LOST = "reperf: far ended with status 255; sh .* did not reach it, or lost it\n"
+SHOWN = "os.environ['KEPT'], os.environ.get('SSH_CONNECTION')"
+SHOW = [sys.executable, "-c", f"import os; print({{node_rank}}, '{{host}}', {SHOWN})"]
+LINES = [sys.executable, "-c", "for n in range(200): print(n, 'x' * 5000)"]
+SCRIPT = 'if [ {node_rank} = 0 ]; then exec "$@"; fi; echo $$ > other; sleep 60'
+FIRST = ["sh", "-c", SCRIPT, "sh", "sh", "-c"]
+"""Beginning of a command that host 0 runs while the others sleep."""
+MISSING = "No such file or directory\n"
+TWO = ["far1", "far2"]
 
 
 @pytest.mark.parametrize(
-    ("command", "status", "line"),
+    ("remote", "hosts", "command", "ends"),
     [
-        (["sh", "-c", "exit 7"], 7, ""),
-        (["sh", "-c", "kill -9 $$"], 137, ""),
-        (["/no/such"], 127, "/no/such: No such file or directory"),
+        # Every host gets its number, its name and the caller's variables.
+        (SHELL, ["a@far1"], SHOW, (0, re.escape('0: 0 far1 it\'s "$HOME" None\n'))),
+        # Lines stay whole; the second and the third find the first there: all are of one run.
+        (SHELL, [*TWO, "far3"], LINES, (0, r"([012]: \d+ x{5000}\n){600}")),
+        # The first bad end ends all.
+        (SHELL, TWO, [*FIRST, "exit 7"], (7, "")),
+        (SHELL, TWO, [*FIRST, "kill -9 $$"], (137, "")),
+        (SHELL, ["far"], ["/no"], (127, f"0: reperf: .*: /no: {MISSING}")),
+        # A host that is not reached is named; its greeting is shown if nothing else comes.
+        (NO_ROUTE, ["far"], ["true"], (255, f"0: no route\n{LOST}")),
+        (GREETS.format('exec "$@"'), ["far"], ["echo", "up"], (0, "0: up\n")),
+        (GREETS.format("exit 255"), ["far"], ["true"], (255, f"{GREETING}{LOST}")),
+        ("no-ssh", ["far"], ["true"], (1, f"no-ssh: {MISSING}")),
     ],
 )
-def test_the_first_bad_end_ends_all(tmp_path, command, status, line):
-    script = f'if [ {{node_rank}} = 0 ]; then exec "$@"; fi; echo $$ > {tmp_path}/other; sleep 60'
-    answer = answer_of(["far1", "far2"], ["sh", "-c", script, "sh", *command], "--label")
-    if command == ["/no/such"]:
-        answer = answer_of(["far1"], command, "--label")
-    assert answer.returncode == status
-    assert line in answer.stdout
-    other = tmp_path / "other"
+def test_a_command_on_hosts_ends_with_all_of_them(here, remote, hosts, command, ends):
+    command = command_on(remote, hosts, command, "--label")
+    streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    answer = subprocess.run(command, check=False, timeout=60, **streams)
+    assert answer.returncode == ends[0]
+    assert re.fullmatch(ends[1], answer.stdout), answer.stdout[:1000]
+    other = here / "other"
     assert not other.exists() or not psutil.pid_exists(int(other.read_text()))
-
-
-def test_a_host_that_is_not_reached_is_named():
-    words = command_on("sh -c 'echo no route >&2; exit 255'", ["far"], ["true"], "--label")
-    answer = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    assert answer.returncode == 255
-    assert answer.stdout.splitlines()[0] == "0: no route"
-    assert re.fullmatch(
-        r"reperf: far ended with status 255; sh .* did not reach it, or lost it",
-        answer.stdout.splitlines()[1],
-    )
-
-
-def test_a_hosts_greeting_is_shown_only_if_nothing_else_comes():
-    greeting = "sh -c 'echo Welcome; printf No.line.end; shift; {0}' sh {{host}}"
-    words = command_on(greeting.format('exec "$@"'), ["far"], ["echo", "up"], "--label")
-    assert subprocess.run(words, capture_output=True, check=True).stdout == b"0: up\n"
-    words = command_on(greeting.format("exit 255"), ["far"], ["echo", "up"])
-    said = subprocess.run(words, capture_output=True, check=False, text=True).stdout
-    assert said.startswith("Welcome\nNo.line.end\nreperf: far ended with status 255; ")
-
-
-def test_a_command_that_is_not_there_is_one_line():
-    words = command_on("no-such-command", ["far"], ["true"])
-    answer = subprocess.run(words, capture_output=True, text=True, check=False, timeout=60)
-    assert answer.stderr == "no-such-command: No such file or directory\n"
 
 
 def test_ssh_asks_nobody_and_the_host_stands_where_the_words_say():
@@ -96,8 +72,6 @@ def test_ssh_asks_nobody_and_the_host_stands_where_the_words_say():
 
 
 def test_this_machine_is_known_by_its_names_and_addresses():
-    assert is_here("127.0.0.1")
-    assert is_here(f"{os.environ.get('USER', 'root')}@localhost")
-    assert is_here(socket.gethostname())
-    assert not is_here("192.0.2.1")
-    assert not is_here("no.such.host.invalid")
+    names = ("127.0.0.1", f"{os.environ.get('USER', 'root')}@localhost", socket.gethostname())
+    assert all(map(is_here, names))
+    assert not any(map(is_here, ("192.0.2.1", "no.such.host.invalid")))

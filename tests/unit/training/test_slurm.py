@@ -1,8 +1,10 @@
 """What is asked of Slurm, and what is made of its answers."""
 
 import os
+import re
 import subprocess
 from collections.abc import Sequence
+from contextlib import nullcontext
 
 import pytest
 from hypothesis import given
@@ -17,32 +19,59 @@ from reperf.training import slurm
 from reperf.training.places import _on_its_node, whole_lines
 
 
-def report(topologies: Sequence[str] = ("1n1g", "4n8g"), **cluster: object) -> Report:
+def report(
+    topologies: Sequence[str] = ("1n1g", "4n8g"),
+    *,
+    on: str = "cuda",
+    threads: int = 0,
+    **of: object,
+) -> Report:
+    """A report for a cluster: `on` the device, with `threads` that load data."""
     suite = {"name": "small", "workload": "resnet50", "precision": "fp32", "batch_size": 4}
     config = {
         "suites": [suite | {"input": "synthetic", "systems": ["pytorch"]}],
         "topologies": list(topologies),
         "time_limit": 90,
-        "cluster": {"nodes": 4, "devices_per_node": 8} | cluster,
+        "cluster": {"nodes": 4, "devices_per_node": 8} | of,
     }
-    return resolve(load_report(config))
+    made = resolve(load_report(config))
+    suites = tuple(one.model_copy(update={"device": on}) for one in made.suites)
+    return made.model_copy(update={"suites": suites, "loader_threads": threads})
 
 
-def asked(topology: str, of: Report, **changes: object) -> dict:
-    """What a run of a report asks for, with changes to the run."""
-    plan = next(plan for plan in Plans(of).runs.values() if plan.run.topology == topology)
+ASKED = ("cpus_per_task", "runtime", "mem_mb", "slurm_partition", "slurm_account", "sbatch_options")
+SAID = {
+    **{"partition": "v100", "account": "bench", "exclusive": False, "cpus_per_device": 6},
+    **{"memory_mb": 64000, "spare_minutes": 10, "options": ["--qos=high", "--constraint=ib"]},
+}
+WHOLE = "--exclusive --mem=0"
+GPUS = f"7 None None None --gpus-per-node=8 {WHOLE}"
+
+
+@pytest.mark.parametrize(
+    ("of", "changes", "asks"),
+    [
+        # A minute and a half, rounded up, and five to spare.
+        ({}, {}, f"8 {GPUS}"),
+        # Whatever the other suites of its report train on.
+        ({}, {"device": "cpu"}, f"8 7 None None None {WHOLE}"),
+        ({"cpus_per_device": 2}, {}, f"16 {GPUS}"),
+        ({"cpus_per_device": 2}, {"servers": Servers(per_node=3)}, f"19 {GPUS}"),
+        ({"cpus_per_device": 2, "threads": 6}, {}, f"48 {GPUS}"),
+        ({"gres": "gpu:v100"}, {}, f"8 7 None None None --gres=gpu:v100:8 {WHOLE}"),
+        (SAID, {}, "48 12 64000 v100 bench --gpus-per-node=8 --qos=high --constraint=ib"),
+    ],
+)
+def test_a_run_asks_for_what_it_and_the_configuration_say(of, changes, asks):
+    made = report(["4n8g"], **of)
+    plan = next(iter(Plans(made).runs.values()))
     plan = plan.model_copy(update={"run": plan.run.model_copy(update=changes)})
-    return slurm.resources_of_job(of, [plan], lambda _: plan)
-
-
-def test_a_run_asks_for_its_nodes_and_devices_and_on_this_machine_for_nothing():
-    assert asked("4n8g", report()) == {
-        "tasks": 4,
-        "cpus_per_task": 8,
-        "sbatch_options": "--nodes=4 --ntasks-per-node=1 --gpus-per-node=8 --exclusive --mem=0",
-        "runtime": 7,  # a minute and a half, rounded up, and five to spare
-    }
-    assert asked("4n8g", report().model_copy(update={"cluster": None})) == {}
+    found = slurm.resources_of_job(made, [plan], lambda _: plan)
+    nodes = "--nodes=4 --ntasks-per-node=1 "
+    assert " ".join(str(found.get(key)) for key in ASKED).replace(nodes, "") == asks
+    assert found.keys() <= {"tasks", *ASKED}
+    here = made.model_copy(update={"cluster": None})
+    assert slurm.resources_of_job(here, [plan], lambda _: plan) == {}
 
 
 def test_only_what_differs_between_jobs_is_a_function_of_them():
@@ -53,85 +82,34 @@ def test_only_what_differs_between_jobs_is_a_function_of_them():
     assert [resources["tasks"](topology) for topology in ("1n1g", "4n8g")] == [1, 4]
 
 
-def test_a_run_on_cpus_asks_for_no_gpus():
-    """Whatever the other suites of its report train on."""
-    on_cpus, on_gpus = (asked("4n8g", report(), device=device) for device in ("cpu", "cuda"))
-    assert on_cpus["sbatch_options"] == "--nodes=4 --ntasks-per-node=1 --exclusive --mem=0"
-    assert "--gpus-per-node=8" in on_gpus["sbatch_options"]
+BEFORE = ["load() { export LOADED=$1; }", "load 'its own'", "[ -n x ] || echo never"]
+# As engines clear all of it.
+CLEARED = ["env", "--unset=CUDA_VISIBLE_DEVICES"]
 
 
-def test_a_run_has_cpus_for_its_servers_and_loaders():
-    of = report(cpus_per_device=2)
-    assert asked("4n8g", of)["cpus_per_task"] == 16
-    assert asked("4n8g", of, servers=Servers(per_node=3))["cpus_per_task"] == 19
-    loaders = of.model_copy(update={"loader_threads": 6})
-    assert asked("4n8g", loaders)["cpus_per_task"] == 48
-
-
-def test_what_the_configuration_says_is_asked_for():
-    of = report(
-        partition="v100",
-        account="bench",
-        exclusive=False,
-        cpus_per_device=6,
-        memory_mb=64000,
-        spare_minutes=10,
-        options=["--qos=high", "--constraint=ib"],
-    )
-    assert asked("1n1g", of) == {
-        "tasks": 1,
-        "cpus_per_task": 6,
-        "sbatch_options": (
-            "--nodes=1 --ntasks-per-node=1 --gpus-per-node=1 --qos=high --constraint=ib"
+@pytest.mark.parametrize(
+    ("words", "before", "status", "said"),
+    [
+        (["printf", "[%s]", "-r={node_rank}", "my images", ""], [], 0, "[-r=3][my images][]"),
+        (["sh", "-c", "echo error >&2"], [], 0, "error\n"),
+        # Lines of a site come first, and must end well.
+        (["printenv", "LOADED"], BEFORE, 0, "its own\n"),
+        (["sh", "-c", "exit 3"], BEFORE, 3, ""),
+        (
+            *(["echo", "launched"], ["ls /nowhere", *BEFORE], 2),
+            "BeforeError: ls /nowhere ended with status 2\n",
         ),
-        "runtime": 12,
-        "mem_mb": 64000,
-        "slurm_partition": "v100",
-        "slurm_account": "bench",
-    }
-
-
-def test_each_node_puts_its_number_into_the_command():
-    words = ["torchrun", "--node-rank={node_rank}", "train.py", "--data", "my images", ""]
-    line = "exec torchrun --node-rank=\"$SLURM_NODEID\" train.py --data 'my images' '' 2>&1"
-    assert _on_its_node(words) == ["sh", "-c", line]
-
-
-def shown_by(shell: list[str]) -> tuple[int, str]:
-    answer = subprocess.run(shell, capture_output=True, text=True, check=False)
-    assert answer.stderr == ""
-    return answer.returncode, answer.stdout
-
-
-def test_lines_of_a_site_come_before_the_command_and_must_end_well():
-    before = ["load() { export LOADED=$1; }", "load 'its own'", "[ -n x ] || echo never"]
-    assert shown_by(_on_its_node(["printenv", "LOADED"], before)) == (0, "its own\n")
-    assert shown_by(_on_its_node(["sh", "-c", "exit 3"], before)) == (3, "")
-    said = "BeforeError: ls /nowhere ended with status 2\n"
-    status, shown = shown_by(_on_its_node(["echo", "launched"], ["ls /nowhere", *before]))
-    assert (status, shown.splitlines(True)[-1]) == (2, said)
-
-
-def test_gpus_of_a_type_are_asked_for_by_gres_and_counted_alone(monkeypatch):
-    of = report(topologies=["2n8g"], gres="gpu:v100")
-    asked_for = asked("2n8g", of)["sbatch_options"]
-    assert asked_for == "--nodes=2 --ntasks-per-node=1 --gres=gpu:v100:8 --exclusive --mem=0"
-    check(monkeypatch, of)
-    assert slurm.gpus_of("gpu:v100:8(S:0-1),gpu:a100:4", "gpu:a100") == 4
-    assert slurm.gpus_of("gpu:v100:8", "gpu") == 8
-    assert slurm.gpus_of("gpu:8", "gpu:v100") == 0
-
-
-def test_a_container_on_a_node_sees_the_gpus_that_slurm_gives_its_job_there():
-    command = inside(["printenv", "CUDA_VISIBLE_DEVICES"], VISIBLE_GPUS)
-    cleared = ["env", "--unset=CUDA_VISIBLE_DEVICES", *command]  # as engines clear all of it
-    for names in ("2,3", "GPU-8f2"):
-        said = subprocess.check_output(
-            _on_its_node(cleared),
-            env={"PATH": os.defpath, "CUDA_VISIBLE_DEVICES": names},
-            text=True,
-        )
-        assert said == f"{names}\n"
+        # A container sees the GPUs that Slurm gives its job there.
+        ([*CLEARED, *inside(["printenv", CLEARED[1][8:]], VISIBLE_GPUS)], [], 0, "2,GPU-8f2\n"),
+    ],
+)
+def test_a_command_knows_its_node(words, before, status, said):
+    given = {"PATH": os.defpath, "SLURM_NODEID": "3", "CUDA_VISIBLE_DEVICES": "2,GPU-8f2"}
+    shell = _on_its_node(words, before)
+    answer = subprocess.run(shell, env=given, capture_output=True, text=True, check=False)
+    assert (answer.returncode, answer.stderr) == (status, "")
+    # What failed has had its say before.
+    assert (answer.stdout if status != 2 else answer.stdout.splitlines(True)[-1]) == said
 
 
 def as_srun_labels(node: int, text: bytes) -> list[bytes]:
@@ -160,18 +138,22 @@ def test_what_srun_says_itself_and_a_line_that_was_cut_are_kept():
 
 
 @pytest.mark.parametrize(
-    ("resources", "gpus"),
+    ("resources", "gres", "gpus"),
     [
-        ("gpu:8", 8),
-        ("gpu:v100:8(S:0-1)", 8),
-        ("license:3,gpu:a100:4(S:0,2),gpu:mig:2", 6),
-        ("gpu_memory:80", 0),
-        ("license_gpu:3,gpu:2", 2),
-        ("(null)", 0),
+        ("gpu:8", None, 8),
+        ("gpu:v100:8(S:0-1)", None, 8),
+        ("license:3,gpu:a100:4(S:0,2),gpu:mig:2", None, 6),
+        ("gpu_memory:80", None, 0),
+        ("license_gpu:3,gpu:2", None, 2),
+        ("(null)", None, 0),
+        # Those of a type are counted alone.
+        ("gpu:v100:8(S:0-1),gpu:a100:4", "gpu:a100", 4),
+        ("gpu:v100:8", "gpu", 8),
+        ("gpu:8", "gpu:v100", 0),
     ],
 )
-def test_gpus_of_a_node_are_counted(resources, gpus):
-    assert slurm.gpus_of(resources) == gpus
+def test_gpus_of_a_node_are_counted(resources, gres, gpus):
+    assert slurm.gpus_of(resources, gres) == gpus
 
 
 @pytest.mark.parametrize(
@@ -188,58 +170,39 @@ def test_accounts_are_asked_only_where_a_database_keeps_them(monkeypatch, settin
     assert slurm.status_command() == command
 
 
-NODES = {
-    "login": ("short", "16", "(null)", "idle"),
-    **{f"node{n}": ("gpu*", "16", "gpu:v100:8", "mixed") for n in (1, 2, 3)},
-    "node4": ("gpu*", "16", "gpu:4", "allocated"),
-}
-
-
-def check(monkeypatch, of: Report, node2: str = "mixed") -> None:
-    """Check a report against the cluster, whose second node is in a state."""
-    states = {name: state for name, (*_, state) in NODES.items()} | {"node2": node2}
-    nodes = [(*node, name, states[name]) for name, (*node, _) in NODES.items()]
-    monkeypatch.setattr(slurm, "ask", lambda *_: nodes)
-    monkeypatch.setattr(slurm.shutil, "which", lambda command: f"/usr/bin/{command}")
-    slurm.check_cluster(of)
-
-
-def test_a_topology_needs_enough_nodes_with_enough_gpus(monkeypatch):
-    check(monkeypatch, report(topologies=["3n8g", "4n4g"]))
-    line = "topology 4n8g is too large: 3 of 4 nodes of partition gpu have 8 devices or more; "
-    with pytest.raises(ReperfError, match=f"{line}allowed: at most 3n8g"):
-        check(monkeypatch, report())
+WAITS = "reperf: runs on 3n8g, 4n4g wait until nodes are back that Slurm cannot use: node2 ({})\n"
+OUT_OF_USE = ("down*", "drained", "draining", "fail", "idle*", "inval")
+STARTS_LATER = ("idle~", "completing", "reserved", "powered_down")
+THREE = {"topologies": ["2n8g", "3n8g", "4n4g"]}
+TOO_LARGE = (
+    "suite small: topology 4n8g is too large: 3 of 4 nodes of partition gpu have 8 devices or "
+    "more; allowed: at most 3n8g"
+)
 
 
 @pytest.mark.parametrize(
-    ("states", "must_wait"),
+    ("of", "node2", "said"),
     [
-        (("down*", "drained", "draining", "fail", "idle*", "inval"), True),
-        # These start jobs sooner or later.
-        (("idle~", "completing", "reserved", "powered_down"), False),
+        ({"topologies": ["3n8g", "4n4g"]}, "mixed", ""),
+        ({"topologies": ["2n8g"], "gres": "gpu:v100"}, "mixed", ""),
+        # A suite on CPUs needs nodes with CPUs alone.
+        ({"topologies": ["4n8g"], "on": "cpu"}, "mixed", ""),
+        ({}, "mixed", TOO_LARGE),
+        ({"partition": "a100"}, "mixed", "cluster.partition: a100; allowed: short, gpu"),
+        *((THREE, state, WAITS.format(state)) for state in OUT_OF_USE),
+        *((THREE, state, "") for state in STARTS_LATER),
     ],
 )
-def test_runs_that_no_usable_nodes_can_hold_are_told_to_wait(
-    monkeypatch, capsys, states, must_wait
-):
-    for state in states:
-        check(monkeypatch, report(topologies=["2n8g", "3n8g", "4n4g"]), state)
-        line = (
-            "reperf: runs on 3n8g, 4n4g wait until nodes are back that Slurm cannot use: "
-            f"node2 ({state})\n"
-        )
-        assert capsys.readouterr().err == line * must_wait
-
-
-def test_a_suite_on_cpus_needs_nodes_with_cpus_alone(monkeypatch):
-    of = report(topologies=["4n8g"])
-    suites = [one.model_copy(update={"device": "cpu"}) for one in of.suites]
-    check(monkeypatch, of.model_copy(update={"suites": tuple(suites)}))
-
-
-def test_an_unknown_partition_is_refused_with_those_that_there_are(monkeypatch):
-    with pytest.raises(ReperfError, match=r"^cluster.partition: a100; allowed: short, gpu$"):
-        check(monkeypatch, report(partition="a100"))
+def test_a_report_needs_nodes_that_can_hold_it_now_or_later(monkeypatch, capsys, of, node2, said):
+    nodes = [("short", "16", "(null)", "login", "idle")]
+    nodes += [("gpu*", "16", "gpu:v100:8", f"node{n}", "mixed") for n in (1, 3)]
+    nodes += [("gpu*", "16", "gpu:v100:8", "node2", node2), ("gpu*", "16", "gpu:4", "node4", "mix")]
+    monkeypatch.setattr(slurm, "ask", lambda *_: nodes)
+    monkeypatch.setattr(slurm.shutil, "which", lambda command: f"/usr/bin/{command}")
+    refusal = pytest.raises(ReperfError, match=f"^{re.escape(said)}$")
+    with refusal if "allowed" in said else nullcontext():
+        slurm.check_cluster(report(**of))
+    assert capsys.readouterr().err == ("" if "allowed" in said else said)
 
 
 def test_a_slurm_that_is_not_there_or_does_not_answer_is_one_line(monkeypatch, tmp_path):

@@ -113,11 +113,10 @@ def test_in_a_container_trainers_come_before_what_the_image_itself_finds(own, fo
     assert said.returncode == 3
 
 
-def folder_of(**changes: object) -> Path | None:
-    return compiled_folder(JAX.model_copy(update=changes))
-
-
 def test_repeats_of_a_cell_and_a_call_share_a_folder(tmp_path, monkeypatch):
+    def folder_of(**changes: object) -> Path | None:
+        return compiled_folder(JAX.model_copy(update=changes))
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv(CALL, "here 1 today")
     first = folder_of()
@@ -134,10 +133,11 @@ def test_repeats_of_a_cell_and_a_call_share_a_folder(tmp_path, monkeypatch):
 
 
 def test_only_the_seed_may_differ_where_a_program_is_shared(monkeypatch):
+    def program(rank: int = 0, **changes: int) -> Path | None:
+        return compiled_before(Namespace(**{"batch_size": 2, "seed": 1} | changes), rank)
+
     monkeypatch.setenv(COMPILED, "somewhere")
-    program = compiled_before(Namespace(batch_size=2, seed=1), 0)
-    assert compiled_before(Namespace(batch_size=2, seed=2), 0) == program
-    assert compiled_before(Namespace(batch_size=4, seed=1), 0) != program
-    assert compiled_before(Namespace(batch_size=2, seed=1), 1) != program
+    assert program(seed=2) == program()
+    assert program() not in (program(batch_size=4), program(1))
     monkeypatch.delenv(COMPILED)
-    assert compiled_before(Namespace(batch_size=2, seed=1), 0) is None
+    assert program() is None

@@ -11,46 +11,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from reperf.logs.formats import mllog
+from reperf.records.run_record import Power
 from reperf.training import telemetry
-from reperf.training.telemetry import (
-    Reading,
-    Samples,
-    keep,
-    power_between,
-    power_of_window,
-    read,
-    readings,
-    used_gpus,
-)
+from reperf.training.telemetry import Reading, keep, power_of_window, read, readings, used_gpus
 
 Rates = namedtuple("Rates", "gpu")
+Reported = tuple[float, float, float]
+"""A sample of a meter: seconds, joules since some moment, percent."""
 
 
-def metered(samples: list[tuple[float, float, float]]) -> Samples:
-    """What a meter has kept: seconds, joules since some moment, percent."""
-    return [(seconds, Reading(*reported)) for seconds, *reported in samples]
+def power(ends: dict[int, float], **nodes: list[Reported]) -> Power | None:
+    """The power from iteration 2 to 4, whose ends are given, by each node's samples."""
+    meters = {
+        node: [(seconds, Reading(*reported)) for seconds, *reported in samples]
+        for node, samples in nodes.items()
+    }
+    return power_of_window(meters, (2, 4), ends)
 
 
 def test_energy_of_start_up_and_of_the_end_does_not_count():
     # 10 W for the start, 300 W from 10 s to 20 s, 10 W afterwards.
-    meter = metered(
-        [(0, 1000, 0), (10, 1100, 0), (10.001, 1100, 90), (20, 4100, 90), (30, 4200, 0)]
-    )
-    power = power_of_window({"node1": meter}, (2, 4), {2: 10.001, 4: 20.0})
-    assert power.energy_joules == pytest.approx(3000)
-    assert power.mean_watts == pytest.approx(300, rel=1e-3)
-    assert power.mean_utilisation_percent == pytest.approx(90)
-    assert (power.nodes, power.first, power.last) == (("node1",), 2, 4)
+    meter = [(0, 1000, 0), (10, 1100, 0), (10.001, 1100, 90), (20, 4100, 90), (30, 4200, 0)]
+    found = power({2: 10.001, 4: 20.0}, node1=meter)
+    assert found.energy_joules == pytest.approx(3000)
+    assert found.mean_watts == pytest.approx(300, rel=1e-3)
+    assert found.mean_utilisation_percent == pytest.approx(90)
+    assert (found.nodes, found.first, found.last) == (("node1",), 2, 4)
 
 
 @given(st.floats(1, 1e4), st.floats(0, 50), st.floats(0.01, 49), st.floats(0.1, 5))
 def test_a_steady_power_is_found_whatever_the_window(watts, begin, length, every):
     times = [every * k for k in range(int(100 / every) + 2)]
-    samples = metered([(time, 7e6 + watts * time, 50) for time in times])
-    power = power_between(samples, begin, begin + length)
-    assert power["mean_watts"] == pytest.approx(watts, rel=1e-3, abs=1e-3)
-    assert power["energy_joules"] == pytest.approx(watts * length, rel=1e-3, abs=1e-3)
-    assert power["mean_utilisation_percent"] == pytest.approx(50)
+    meter = [(time, 7e6 + watts * time, 50) for time in times]
+    found = power({2: begin, 4: begin + length}, node1=meter)
+    assert found.mean_watts == pytest.approx(watts, rel=1e-3, abs=1e-3)
+    assert found.energy_joules == pytest.approx(watts * length, rel=1e-3, abs=1e-3)
+    assert found.mean_utilisation_percent == pytest.approx(50)
 
 
 SAMPLES = [(0, 0, 0), (3, 9, 0)]
@@ -69,62 +65,55 @@ SAMPLES = [(0, 0, 0), (3, 9, 0)]
     ],
 )
 def test_without_samples_of_the_whole_window_there_is_no_power(samples, ends):
-    assert power_of_window({"node1": metered(SAMPLES)}, (2, 4), {2: 0.0, 4: 3.0})
-    assert power_of_window({"node1": metered(samples)}, (2, 4), ends) is None
+    assert power({2: 0.0, 4: 3.0}, node1=SAMPLES)
+    assert power(ends, node1=samples) is None
 
 
 def test_the_power_of_nodes_is_their_sum_and_those_without_it_are_not_named():
-    meters = {
-        "node1": metered([(0, 0, 80), (10, 3000, 80)]),
-        "node2": metered([(0, 50, 40), (10, 1050, 40)]),
-        "lost": metered([(0, 0, 0), (3, 900, 0)]),
-        "silent": [],
-    }
-    power = power_of_window(meters, (2, 4), {2: 1.0, 4: 9.0})
-    assert power.nodes == ("node1", "node2")
-    assert power.mean_watts == pytest.approx(400)
-    assert power.energy_joules == pytest.approx(3200)
-    assert power.mean_utilisation_percent == pytest.approx(60)
+    one, two = [(0, 0, 80), (10, 3000, 80)], [(0, 50, 40), (10, 1050, 40)]
+    found = power({2: 1.0, 4: 9.0}, one=one, two=two, lost=[(0, 0, 0), (3, 900, 0)], silent=[])
+    assert found.nodes == ("one", "two")
+    numbers = (found.mean_watts, found.energy_joules, found.mean_utilisation_percent)
+    assert numbers == pytest.approx((400, 3200, 60))
 
 
 @pytest.mark.parametrize(
-    ("kind", "reasons", "held", "capped"),
+    ("reasons", "held", "capped"),
     [
-        ("busy", [0, pynvml.nvmlClocksThrottleReasonSwPowerCap], 0.0, 0.5),
-        ("hot", [pynvml.nvmlClocksThrottleReasonHwThermalSlowdown] * 2, 1.0, 0.0),
-        ("split", None, None, None),
+        # A power limit alone is usual.
+        ([0, pynvml.nvmlClocksThrottleReasonSwPowerCap], 0.0, 0.5),
+        ([pynvml.nvmlClocksThrottleReasonHwThermalSlowdown] * 2, 1.0, 0.0),
+        (None, None, None),
     ],
+    ids=["busy", "hot", "split"],
 )
 def test_what_holds_a_clock_down_is_a_share_of_the_gpus_and_of_the_window(
-    monkeypatch, kind, reasons, held, capped
+    monkeypatch, reasons, held, capped
 ):
-    """A power limit alone is usual."""
-
-    def clock(handle: int, _kind: int) -> int:
+    def said(value: object) -> object:
         if reasons is None:
             raise pynvml.NVMLError(pynvml.NVML_ERROR_NOT_SUPPORTED)
-        return 1410 + 200 * handle
+        return value
 
-    def why(handle: int) -> int:
-        clock(handle, 0)
-        return reasons[handle]
-
+    for name, answer in {
+        "TotalEnergyConsumption": lambda _: 1000,
+        "UtilizationRates": lambda _: Rates(90),
+        "ClockInfo": lambda handle, _: said(1410 + 200 * handle),
+        "CurrentClocksThrottleReasons": lambda handle: said(reasons and reasons[handle]),
+    }.items():
+        monkeypatch.setattr(pynvml, f"nvmlDeviceGet{name}", answer)
     monkeypatch.setattr(telemetry, "handle_of", int)
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetTotalEnergyConsumption", lambda _: 1000)
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetUtilizationRates", lambda _: Rates(90))
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetClockInfo", clock)
-    monkeypatch.setattr(pynvml, "nvmlDeviceGetCurrentClocksThrottleReasons", why)
     reading = telemetry._read(("0", "1"))
-    line = f"node {' '.join(map(str, reading))}".encode()
-    [(_, heard)] = read([line])
-    power = power_of_window({kind: [(0, reading), (9, heard)]}, (2, 4), {2: 1.0, 4: 8.0})
-    assert (power.throttled, power.capped) == (held, capped)
-    assert power.mean_mhz == (None if reasons is None else pytest.approx(1510))
-    assert power.mean_utilisation_percent == pytest.approx(90)
+    # As another node's is heard.
+    [(_, heard)] = read([f"node {' '.join(map(str, reading))}".encode()])
+    found = power_of_window({"node": [(0, reading), (9, heard)]}, (2, 4), {2: 1.0, 4: 8.0})
+    assert (found.throttled, found.capped) == (held, capped)
+    assert found.mean_mhz == (None if reasons is None else pytest.approx(1510))
+    assert found.mean_utilisation_percent == pytest.approx(90)
 
 
 def test_lines_of_other_nodes_are_readings_at_the_moment_when_they_arrive():
-    found: dict[str, Samples] = {}
+    found: dict[str, telemetry.Samples] = {}
     before = time.perf_counter()
     said = b"node2 10.5 40.0\nsrun: error: node3\nnode2\n\nnode2 20.5 60.0\n"
     keep(read(said.splitlines(keepends=True)), found)

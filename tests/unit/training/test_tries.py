@@ -21,6 +21,7 @@ from tests.helpers.runs import RUN, kept_run
 from tests.helpers.step_logs import step_log
 
 RECORD = RUN.folder / "run.json"
+BATCH = "results/largest/a/b/batch.json"
 
 
 class Started(Exception):
@@ -32,10 +33,8 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
-def planned(run: Run = RUN, **changes: object) -> RunPlan:
-    """A run's plan, with some of its fields changed."""
-    plan = plan_run(run, window=(40, 120), time_limit=60)
-    return RunPlan(**dict(plan) | changes)
+def planned(run: Run = RUN, batch: str | None = None) -> RunPlan:
+    return plan_run(run, window=(40, 120), time_limit=60, batch=batch)
 
 
 def starts(_run: Run) -> Place:
@@ -53,30 +52,9 @@ def trains(plan: RunPlan) -> bool:
 
 def leave_try(**record: object) -> Path:
     folder = new_try(RUN.folder, planned())
+    assert RunPlan.read(folder / "plan.json") == planned()
     shutil.rmtree(folder)
     return kept_run(folder, step_log(), **{"plan": planned().digest, **record})
-
-
-SMALLER = RUN.model_copy(update={"shape": {"image_size": 96}})
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {"run": SMALLER},
-        {"cluster": {"variables": {}}},
-        {"trainer": "b" * 64},
-        {"build": {"folder": ".envs/a", "recipe": "b"}},
-        {"launch": ("-m", "other")},
-        {"program": ("other.py",)},
-        {"variables": {"A": "1"}},
-        {"data": "b" * 64},
-    ],
-)
-def test_a_try_of_another_plan_is_not_taken_up(changes: dict):
-    leave_try()
-    assert not trains(planned())
-    assert trains(planned(**changes))
 
 
 def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):
@@ -91,34 +69,27 @@ def test_a_data_set_that_was_made_again_otherwise_is_noticed(tmp_path: Path):
     assert not trains(plan)
 
 
-def test_a_try_with_another_batch_than_the_one_that_was_found_is_not_taken_up():
-    plan = planned(batch="results/largest/a/b/batch.json")
+def test_a_batch_must_have_been_found_and_be_that_of_the_try():
+    plan = planned(batch=BATCH)
+    with pytest.raises(ReperfError, match=f"{BATCH}: "):
+        train(plan, starts)
+    assert not RUN.folder.exists()
     leave_try(plan=plan.digest)
     assert ended_try(plan, RUN.batch_size)
     assert not ended_try(plan, RUN.batch_size + 8)
 
 
-def test_a_try_holds_the_plan_that_it_is_of():
-    folder = new_try(RUN.folder, planned())
-    assert RunPlan.read(folder / "plan.json") == planned()
-
-
-def test_a_try_that_ended_well_is_taken_up_where_the_workflow_was_killed():
-    leave_try(status="failed")
-    leave_try()
-    assert not trains(planned())
-    for name in ("train.log", "run.json"):
-        assert (RUN.folder / name).read_bytes() == (RUN.folder / "tries/2" / name).read_bytes()
-
-
 @pytest.mark.parametrize(
-    "record", [{"status": "failed"}, {"plan": "b" * 64}, {"plan": ""}, {"log_sha256": "b" * 64}]
+    "record", [{}, {"status": "failed"}, {"plan": "b" * 64}, {"plan": ""}, {"log_sha256": "b" * 64}]
 )
-def test_no_other_try_is_taken_up(record: dict):
+def test_the_last_try_is_taken_up_if_it_ended_well_and_no_other(record: dict):
     leave_try()
-    leave_try(**record)
-    assert trains(planned())
-    assert [path.name for path in RUN.folder.iterdir()] == ["tries"]
+    last = leave_try(**record)
+    assert trains(planned()) == bool(record)
+    assert {path.name for path in RUN.folder.iterdir()} == (
+        {"tries"} if record else {"tries", "train.log", "run.json"}
+    )
+    assert record or RECORD.read_bytes() == (last / "run.json").read_bytes()
 
 
 def test_a_try_that_was_edited_is_not_taken_up_nor_any_where_a_run_is_asked_for_anew():
@@ -171,8 +142,7 @@ def test_a_lost_run_of_this_call_is_kept_and_no_other(record: dict, lost: bool, 
     this = {"status": "failed", "reason": "lost: ended before its end", "call": "host 1 2"}
     last = leave_try(**this | record)
     assert keep_lost(RUN.folder) == lost
-    if lost:
-        assert RECORD.read_bytes() == (last / "run.json").read_bytes()
+    assert not lost or RECORD.read_bytes() == (last / "run.json").read_bytes()
     assert not keep_lost(RUN.folder)
 
 
@@ -188,9 +158,3 @@ def test_a_try_that_is_told_to_end_around_its_launch_says_so(monkeypatch):
         train(planned(), lambda _run: place)
     reason = RunRecord.read(RUN.folder / "tries/1/run.json").reason
     assert reason == "stopped from outside: before its end could be recorded"
-
-
-def test_without_what_a_search_finds_nothing_is_trained():
-    with pytest.raises(ReperfError, match=r"results/largest/a/b/batch.json: "):
-        train(planned(batch="results/largest/a/b/batch.json"), starts)
-    assert not RUN.folder.exists()

@@ -131,15 +131,15 @@ def table_of_costs(costs: Collection[Cost], *, on_nodes: bool) -> Iterator[str]:
 def _costs(
     report: Report, runs: Iterable[RunPlan], searches: Iterable[RunPlan]
 ) -> tuple[list[Cost], list[Cost]]:
-    times = TypicalTimes(report)
+    times = _TypicalTimes(report)
 
     def cost(plan: RunPlan, *, tries: int = 1, limits: int = 1) -> Cost:
         run, limit = plan.run, plan.aside.time_limit
-        typical = times.of(run, limit)
+        seconds, by = times.of(run, limit)
         hours_a_second = _nodes(report, run) / 3600
         most = hours_a_second * limits * limit
-        hours = min(most, hours_a_second * tries * typical.seconds)
-        return Cost(run.suite, run.entry, run.topology, hours, most, typical.by)
+        hours = min(most, hours_a_second * tries * seconds)
+        return Cost(run.suite, run.entry, run.topology, hours, most, by)
 
     return (
         [cost(plan) for plan in runs],
@@ -155,17 +155,16 @@ def _nodes(report: Report, run: Run) -> float:
     return run.nodes
 
 
-def _summed(costs: Iterable[Cost]) -> tuple[float, float]:
-    hours = [(cost.typical, cost.most) for cost in costs]
-    return sum(typical for typical, _ in hours), sum(most for _, most in hours)
+def _summed(costs: Collection[Cost]) -> tuple[float, float]:
+    return sum(cost.typical for cost in costs), sum(cost.most for cost in costs)
 
 
-def _both(costs: Iterable[Cost], on_nodes: bool) -> str:
+def _both(costs: Collection[Cost], on_nodes: bool) -> str:
     typical, most = map(_short if on_nodes else _in_words, _summed(costs))
     return f"{typical} ({most})"
 
 
-def _duration(report: Report, costs: Iterable[Cost]) -> str:
+def _duration(report: Report, costs: Collection[Cost]) -> str:
     """How long all of it takes on the nodes that there are."""
     nodes = report.slurm.nodes if report.slurm else 1  # runs on hosts take turns
     typical, most = (_in_words(hours / nodes) for hours in _summed(costs))
@@ -311,14 +310,7 @@ SHARE = 0.15
 CPU_RATE = 30e9  # floating-point operations a second that a thread of a CPU trains with, in fp32
 
 
-class Typical(NamedTuple):
-    """How long a run usually takes."""
-
-    seconds: float  # from its start to its end; never more than its time limit
-    by: str  # what that is from, in words
-
-
-class TypicalTimes:
+class _TypicalTimes:
     """The usual times of the runs of a report whose device is decided."""
 
     def __init__(self, report: Report) -> None:
@@ -329,12 +321,12 @@ class TypicalTimes:
     def _gpu(self) -> tuple[str, str]:
         return _gpu_of(self._report)
 
-    def of(self, run: Run, time_limit: float) -> Typical:
-        """How long a run usually takes, of the seconds that it may take."""
-        typical = self._as_ended_runs(run) or self._assumed(run)
-        return typical._replace(seconds=min(typical.seconds, time_limit))
+    def of(self, run: Run, time_limit: float) -> tuple[float, str]:
+        """Seconds that a run usually takes of those that it may, and what that is from."""
+        seconds, by = self._as_ended_runs(run) or self._assumed(run)
+        return min(seconds, time_limit), by
 
-    def _as_ended_runs(self, run: Run) -> Typical | None:
+    def _as_ended_runs(self, run: Run) -> tuple[float, str] | None:
         """As ended runs of the cell took, else the entry's, else the suite's; None: none ended."""
         if run.suite not in self._ended:
             self._ended[run.suite] = list(_ended_runs(run.suite))
@@ -352,10 +344,10 @@ class TypicalTimes:
             ]
             if seconds:
                 which = " and ".join(alike) or "suite"
-                return Typical(median(seconds), f"median of ended runs of the same {which}")
+                return median(seconds), f"median of ended runs of the same {which}"
         return None
 
-    def _assumed(self, run: Run) -> Typical:
+    def _assumed(self, run: Run) -> tuple[float, str]:
         start = START_SECONDS[run.device]
         flops = load_workloads()[run.workload].flops_at(run.shape)
         if flops is None:
@@ -364,8 +356,7 @@ class TypicalTimes:
             rate, how = self._rate(run)
             size = run.batch_size if isinstance(run.batch_size, int) else SAMPLES
             seconds = size * run.accumulation * flops / rate
-        by = f"assumed: {start} s to start, then {how}"
-        return Typical(start + run.iterations * seconds, by)
+        return start + run.iterations * seconds, f"assumed: {start} s to start, then {how}"
 
     def _rate(self, run: Run) -> tuple[float, str]:
         """Floating-point operations a second of a device while it trains, and what that is from."""

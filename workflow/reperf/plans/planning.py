@@ -48,22 +48,19 @@ class Plans:
 
     def write(self, anew: Collection[str] = ()) -> None:
         """Write all plans whose bytes have changed; the runs in `anew` take up no ended try."""
-        texts = {
-            f"{folder}/{layout.PLAN}": (plan.anew() if folder in anew else plan).text
+        plans: dict[str, Plan] = {
+            f"{folder}/{layout.PLAN}": plan.anew() if folder in anew else plan
             for folder, plan in self.runs.items()
         }
-        for suite, text in self.configs.items():
-            texts[layout.SUITE_CONFIG.format(suite=suite)] = text
-        plans: dict[str, Plan] = {layout.REPORT_PLAN: self.whole}
-        for path, plan in self.searches.items():
-            plans[str(Path(path).with_name(layout.PLAN))] = plan
-        for name, of_suite in self.suites.items():
-            plans[layout.SUITE_PLAN.format(suite=name)] = of_suite
-        for folder, of_build in self.builds.items():
-            plans[f"{folder}/{layout.PLAN}"] = of_build
-        for name, data in self.sets.items():
-            plans[layout.SET_PLAN.format(set=name)] = SetPlan(data=data)
-        texts |= {path: plan.text for path, plan in plans.items()}
+        plans |= {str(Path(path).with_name(layout.PLAN)): of for path, of in self.searches.items()}
+        plans |= {layout.SUITE_PLAN.format(suite=suite): of for suite, of in self.suites.items()}
+        plans |= {f"{folder}/{layout.PLAN}": of for folder, of in self.builds.items()}
+        plans |= {
+            layout.SET_PLAN.format(set=of.name): SetPlan(data=of) for of in self.sets.values()
+        }
+        plans[layout.REPORT_PLAN] = self.whole
+        texts = {path: plan.text for path, plan in plans.items()}
+        texts |= {layout.SUITE_CONFIG.format(suite=of): text for of, text in self.configs.items()}
         for path, text in texts.items():
             file = Path(path)
             if not file.is_file() or file.read_bytes() != text.encode():

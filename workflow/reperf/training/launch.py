@@ -64,9 +64,10 @@ class Outcome:
     seconds: float = 0.0
     seconds_to_print: float | None = None
     """From the start until a rank first printed an iteration; None: none did."""
-    last_heard: tuple[LastHeard, ...] = ()
-    servers_heard: tuple[LastHeard, ...] = ()
-    done: frozenset[int] = frozenset()  # the ranks that said that they have come to their end
+    last_heard: dict[int, LastHeard] = field(default_factory=dict)  # by rank
+    servers_heard: dict[int, LastHeard] = field(default_factory=dict)  # by number
+    done: set[int] = field(default_factory=set)
+    """The ranks that said that they have come to their end."""
     silent: frozenset[int] = frozenset()
     """The ranks that no longer said that they live at the end, where others did."""
 
@@ -76,14 +77,11 @@ class _Listener:
     """Copies what commands print to the log, and notes each rank's and server's last sign."""
 
     log: IO[bytes]
+    outcome: Outcome
     started: float
     world_size: int
     servers: int = 0
-    heard: dict[int, LastHeard] = field(default_factory=dict)
-    servers_heard: dict[int, LastHeard] = field(default_factory=dict)
-    done: set[int] = field(default_factory=set)
     quiet: dict[int, int] = field(default_factory=dict)
-    seconds_to_print: float | None = None
     trouble: OSError | None = None
 
     def listen(self, pieces: Iterable[bytes]) -> None:
@@ -105,42 +103,42 @@ class _Listener:
             self.trouble = error
 
     def _note(self, line: bytes) -> None:
-        heard, most, rank, iteration, quiet = self.heard, self.world_size, None, None, None
+        outcome, of_rank, quiet, done = self.outcome, True, None, None
         if line.startswith(STEP_MARK):
             rank, iteration = _step_of(line)
         elif match := _RANK_LINE.search(line):
-            if match[1] == b"server":
-                heard, most = self.servers_heard, self.servers
-            rank = int(match[2])
+            of_rank, rank, done = match[1] == b"rank", int(match[2]), match[4]
             iteration, quiet = (int(digits) if digits else None for digits in (match[3], match[5]))
-            if match[4] and heard is self.heard:
-                self.done.add(rank)
-        if rank is None or rank >= most:
+        else:
+            return
+        if rank >= (self.world_size if of_rank else self.servers):
             return
         if quiet is not None:
             self.quiet[rank] = quiet
             return
-        if heard is self.heard:
-            self.quiet.pop(rank, None)
+        heard = outcome.last_heard if of_rank else outcome.servers_heard
         if iteration is None and rank in heard:
             iteration = heard[rank].iteration
         seconds = round(time.monotonic() - self.started, 3)
         heard[rank] = LastHeard(rank=rank, iteration=iteration, seconds=seconds)
-        if self.seconds_to_print is None and iteration and heard is self.heard:
-            self.seconds_to_print = seconds
+        if of_rank:
+            self.quiet.pop(rank, None)
+            outcome.done.update([rank] if done else ())
+            if outcome.seconds_to_print is None and iteration:
+                outcome.seconds_to_print = seconds
 
     def silent(self) -> frozenset[int]:
         """The ranks that should have said by now that they live, if others have.
 
         They say it LONG seconds after their last news, then each time twice as long after it.
         """
-        now = time.monotonic() - self.started
+        now, heard = time.monotonic() - self.started, self.outcome.last_heard
         overdue = {
             rank
-            for rank, last in self.heard.items()
+            for rank, last in heard.items()
             if now - last.seconds > max(LONG, 2 * self.quiet.get(rank, 0)) + LONG
         }
-        return frozenset(overdue - self.done if len(overdue) < len(self.heard) else ())
+        return frozenset(overdue - self.outcome.done if len(overdue) < len(heard) else ())
 
 
 def _step_of(line: bytes) -> tuple[int, int | None]:
@@ -189,7 +187,7 @@ def launch(
     kills = _out_of_memory_kills()
     outcome = Outcome()
     with log.open("wb", buffering=0) as stream, _noting_signals(outcome):
-        listener = _Listener(stream, started, world_size, servers_in_all)
+        listener = _Listener(stream, outcome, started, world_size, servers_in_all)
         beside: _Running | None = None
         running: _Running | None = None
         try:
@@ -200,7 +198,7 @@ def launch(
                     outcome.servers_ended = beside.ended()
                 if running is not None:
                     outcome.exit_code = running.ended(_POLL_SECONDS)
-                elif len(listener.servers_heard) == servers_in_all:
+                elif len(outcome.servers_heard) == servers_in_all:
                     running = _Running(trainers, listener, lines)
                 else:
                     time.sleep(_POLL_SECONDS)
@@ -221,10 +219,6 @@ def launch(
                 command.ear.join(timeout=10)
     outcome.seconds = time.monotonic() - started
     outcome.out_of_memory_kills = _out_of_memory_kills() - kills
-    outcome.seconds_to_print = listener.seconds_to_print
-    outcome.last_heard = tuple(last for _, last in sorted(listener.heard.items()))
-    outcome.servers_heard = tuple(last for _, last in sorted(listener.servers_heard.items()))
-    outcome.done = frozenset(listener.done)
     return outcome
 
 
@@ -270,9 +264,8 @@ def _is_over(outcome: Outcome, listener: _Listener, log: Path, latest: float) ->
     """Whether a launch has come to an end, or must be ended."""
     if listener.trouble:
         raise ReperfError(f"{log}: cannot be written: {listener.trouble.strerror}")
-    if outcome.exit_code is None and outcome.servers_ended is None:
-        outcome.timed_out = time.monotonic() > latest
-    ended = outcome.exit_code is not None or outcome.servers_ended is not None
+    ended = (outcome.exit_code, outcome.servers_ended) != (None, None)
+    outcome.timed_out = not ended and time.monotonic() > latest
     return bool(ended or outcome.timed_out or outcome.stopped)
 
 

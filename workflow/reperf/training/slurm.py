@@ -270,7 +270,8 @@ def end_of_job(job: str) -> JobEnd:
         ((line, *_),) = ask("scontrol", "--oneliner", "show", "job", job)
         match = re.search(r" JobState=(\S+) Reason=(.*?) Dependency=", line)
         state, reason = match.groups() if match else ("", "")
-        code, nodes = (_word(name, line) for name in ("ExitCode", "NodeList"))
+        words = dict(re.findall(r" (ExitCode|NodeList)=(\S+)", line))
+        code, nodes = words.get("ExitCode", ""), words.get("NodeList", "")
     except (ReperfError, ValueError):  # it forgets jobs; a database, if there is one, does not
         options = ("--allocations", "--noheader", "--parsable2", f"--jobs={job}")
         lines = ask("sacct", *options, "--format=State,ExitCode,NodeList,Reason")
@@ -286,11 +287,6 @@ def end_of_job(job: str) -> JobEnd:
     return JobEnd(state.split()[0] if state else "", printable(text))
 
 
-def _word(name: str, line: str) -> str:
-    match = re.search(rf" {name}=(\S+)", line)
-    return match[1] if match else ""
-
-
 def _out_of_use(nodes: str) -> list[str]:
     """Those of some nodes that start no jobs now, each with its state and Slurm's reason."""
     lines = ask("sinfo", f"--nodes={nodes}", "--Node", "--format=%N|%T|%E")
@@ -304,16 +300,18 @@ def _out_of_use(nodes: str) -> list[str]:
 
 def reasons_of_waiting(jobs: Collection[str]) -> Counter[str]:
     """Why some of our own jobs wait, as Slurm says: Priority, Resources, ...; with their number."""
-    of_user = f"--user={getpass.getuser()}"
-    waiting = ask("squeue", of_user, "--states=pending", "--format=%i|%r")
-    return Counter("|".join(why) for job, *why in waiting if job in jobs)
+    return Counter("|".join(why) for job, *why in _own("%i|%r", "pending") if job in jobs)
 
 
 def preempted(jobs: Collection[str]) -> set[str]:
     """Which of some of our own jobs Slurm has ended for the sake of others."""
-    of_user = f"--user={getpass.getuser()}"
-    ended = ask("squeue", of_user, "--states=preempted", "--format=%i")
-    return {job for (job,) in ended if job in jobs}
+    return {job for (job,) in _own("%i", "preempted") if job in jobs}
+
+
+def _own(fields: str, *states: str) -> list[tuple[str, ...]]:
+    """The fields of this user's jobs, of those in some state or of all that are not over."""
+    of_states = [f"--states={state}" for state in states]
+    return ask("squeue", f"--user={getpass.getuser()}", *of_states, f"--format={fields}")
 
 
 def status_command() -> str:
@@ -335,5 +333,6 @@ def cancel_jobs(folder: Path) -> list[str]:
 
 def _jobs_of(folder: Path) -> list[str]:
     """The jobs of workflows in this folder, waiting or running."""
-    jobs = ask("squeue", f"--user={getpass.getuser()}", "--format=%i|%j|%Z")
-    return [job for job, name, at in jobs if name.startswith(f"{JOB_NAME}_") and at == str(folder)]
+    here = str(folder)
+    jobs = _own("%i|%j|%Z")
+    return [job for job, name, at in jobs if name.startswith(f"{JOB_NAME}_") and at == here]

@@ -24,6 +24,7 @@ from reperf.records.run_record import Power
 
 _SAMPLE_SECONDS = 0.5
 _SECONDS_TO_END = 5.0
+_SUMS = ("mean_watts", "energy_joules")
 _MEANS = ("mean_utilisation_percent", "mean_mhz", "throttled", "capped")
 _HELD = (
     pynvml.nvmlClocksThrottleReasonHwSlowdown
@@ -50,24 +51,16 @@ Samples = list[tuple[float, Reading]]
 """A node's readings, each with its time in seconds, by the clock that the step log uses."""
 
 
-def power_between(samples: Samples, begin: float, end: float) -> dict[str, float | None] | None:
-    """The fields of Power of a node between two times; None if the samples do not cover them."""
+def _power_between(samples: Samples, begin: float, end: float) -> tuple[float, ...]:
+    """The values of _SUMS and _MEANS of a node between two times that its samples cover."""
     import numpy as np  # noqa: PLC0415 - runs without a GPU start sooner
 
-    if not samples:
-        return None
     times, joules, *others = np.array([(at, *reading) for at, reading in samples]).T
-    if not times[0] <= begin < end <= times[-1]:
-        return None
     energy = np.interp(end, times, joules) - np.interp(begin, times, joules)
     inside = times[(begin < times) & (times < end)]
     at = np.array([begin, *inside, end])
     means = (np.trapezoid(np.interp(at, times, each), at) / (end - begin) for each in others)
-    known = {
-        name: None if np.isnan(mean) else float(mean)
-        for name, mean in zip(_MEANS, means, strict=True)
-    }
-    return {"mean_watts": float(energy / (end - begin)), "energy_joules": float(energy), **known}
+    return (energy / (end - begin), energy, *means)
 
 
 @contextmanager
@@ -165,16 +158,17 @@ def power_of_window(
     if first not in ends or last not in ends:
         return None
     begin, end = ends[first], ends[last]
-    powers = {node: power_between(samples, begin, end) for node, samples in meters.items()}
-    covered = {node: power for node, power in powers.items() if power}
+    covered = {
+        node: _power_between(samples, begin, end)
+        for node, samples in meters.items()
+        if samples and samples[0][0] <= begin < end <= samples[-1][0]
+    }
     if not covered:
         return None
     total: dict[str, Any] = {}
-    for name in next(iter(covered.values())):
-        each = [power[name] for power in covered.values()]
-        known = [value for value in each if value is not None]
-        share = len(each) if name in _MEANS else 1
-        total[name] = sum(known) / share if len(known) == len(each) else None
+    for name, *values in zip((*_SUMS, *_MEANS), *covered.values(), strict=True):
+        value = float(sum(values)) if name in _SUMS else fmean(values)
+        total[name] = None if isnan(value) else value
     return Power(**total, nodes=tuple(covered), first=first, last=last)
 
 

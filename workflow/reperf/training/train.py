@@ -2,9 +2,8 @@
 
 import os
 import re
-import shutil
 import signal
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from reperf.builds.fitness import why_not_compiled, why_unfit
 from reperf.config import Run
 from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
-from reperf.files import sha256, whole_file
+from reperf.files import sha256
 from reperf.layout import ROOT, RUN_LOG, RUN_RECORD
 from reperf.logs.events import is_number
 from reperf.logs.formats import mllog
@@ -103,7 +102,12 @@ def train(
     resolved = plan.with_batch(search.batch_size) if search else plan
     before, folder = ended_well(plan), new_try(run_folder, plan)
     if search and search.status != "ok":
-        _leave_without_batch(resolved.run, search, folder, attempt, plan.digest)
+        # The log and the record are those of the trial after which there was no batch.
+        keep(Path(search.trials[-1].log).parent, folder)
+        asked = {"run": resolved.run, "plan": plan.digest, "attempt": attempt, "call": this_call()}
+        ended_so = {"status": search.status, "reason": search.reason, "largest": search}
+        trial = RunRecord.read(folder / RUN_RECORD)
+        trial.model_copy(update=asked | ended_so).write(folder / RUN_RECORD)
         keep(folder, run_folder)
         return
     stopped, record = try_once(
@@ -118,26 +122,6 @@ def train(
     if stopped or (record.status not in FINAL and not last):
         raise ReperfError(f"{folder}/{RUN_LOG}: {record.status}: {record.reason}")
     keep(folder, run_folder)
-
-
-def _leave_without_batch(
-    run: Run, search: LargestBatch, folder: Path, attempt: int, digest: str
-) -> None:
-    """Leave the log and the record of the trial after which there was no batch to train with."""
-    log = Path(search.trials[-1].log)
-    update = {
-        "status": search.status,
-        "reason": search.reason,
-        "run": run,
-        "attempt": attempt,
-        "largest": search,
-        "plan": digest,
-        "call": this_call(),
-    }
-    record = RunRecord.read(log.with_name(RUN_RECORD)).model_copy(update=update)
-    with log.open("rb") as trial, whole_file(folder / RUN_LOG, "wb") as kept:
-        shutil.copyfileobj(trial, kept)
-    record.write(folder / RUN_RECORD)
 
 
 def try_once(
@@ -235,8 +219,8 @@ def _to_its_end(
             "seconds": round(outcome.seconds, 3),
             "exit_code": outcome.exit_code,
             "seconds_to_print": outcome.seconds_to_print,
-            "last_heard": outcome.last_heard,
-            "servers_heard": outcome.servers_heard,
+            "last_heard": _by_number(outcome.last_heard),
+            "servers_heard": _by_number(outcome.servers_heard),
             "not_compared": NOT_COMPARED if run.together else "",
             **reported,
             "matrix_rate": computed and matrix_rate(run, place.nodes[0], computed.compute),
@@ -248,6 +232,10 @@ def _to_its_end(
     )
     record.write(folder / RUN_RECORD)
     return bool(outcome.stopped), record
+
+
+def _by_number(heard: Mapping[int, LastHeard]) -> tuple[LastHeard, ...]:
+    return tuple(heard[number] for number in sorted(heard))
 
 
 def judge(
@@ -273,7 +261,7 @@ def _judge(
     if not ended and (excuse := mllog.read_excuse(log)):
         return excuse
     if outcome.exit_code != 0:
-        return _crash(run, outcome, _tail(log), _RANK_ENDED.findall(_tail(log, _FAR)))
+        return _crash(run, outcome, log)
     wrong = _wrong_model(run, facts)
     if not wrong and not ended:
         wrong = f"the trainer exited without an end line; {_last_heard(run, outcome)}"
@@ -334,26 +322,21 @@ def settings(facts: dict[str, Any]) -> dict[str, Setting]:
     }
 
 
-def _crash(
-    run: Run, outcome: Outcome, tail: str, ended: Sequence[tuple[str, str, str]]
-) -> tuple[Status, str]:
-    """The status and the reason of a launcher that did not exit with 0.
-
-    Args:
-        ended: rank, host and signal, or "status", of each rank of which its launcher said how it
-            ended, also before the tail: ranks on other nodes may say much, once it has gone.
-    """
-    signals = [name for _, _, name in ended if name != "status"] + re.findall(
-        r"\bSIG[A-Z0-9]{1,9}\b", tail
-    )
+def _crash(run: Run, outcome: Outcome, log: Path) -> tuple[Status, str]:
+    """The status and the reason of a launcher that did not exit with 0."""
+    # Rank, host and signal, or "status": ranks on other nodes may say much, once one has gone.
+    ended = _RANK_ENDED.findall(_tail(log, _FAR))
+    tail = _tail(log)
+    signals = [name for _, _, name in ended if name != "status"]
+    signals += re.findall(r"\bSIG[A-Z0-9]{1,9}\b", tail)
+    names = {known.value: known.name for known in signal.Signals}
     # Some launchers report a rank's signal as its exit code.
     codes = set(re.findall(r"\bcode -(\d+)\b", tail))
-    signals += [known.name for known in signal.Signals if str(known.value) in codes]
+    signals += [name for number, name in names.items() if str(number) in codes]
     code = outcome.exit_code or 0
-    if code < 0:
-        signals.append(_name_of_signal(-code))
-    elif 0 < code - _SHELL_SIGNALS <= signal.SIGRTMAX:
-        signals.append(_name_of_signal(code - _SHELL_SIGNALS))
+    number = -code if code < 0 else code - _SHELL_SIGNALS
+    if 0 < number <= signal.SIGRTMAX:
+        signals.append(names.get(number, f"signal {number}"))
     # A launcher that loses a rank to a signal ends the others with SIGTERM, and reports that, too.
     signals.sort(key=lambda name: name == "SIGTERM")
     if "SIGKILL" in signals and outcome.out_of_memory_kills:
@@ -381,12 +364,9 @@ def _ended(run: Run, tail: str, ended: Sequence[tuple[str, str, str]], by: str) 
     """Which process a signal ended, and where, as far as the launcher says so."""
     # As torchrun does; it ends the others with SIGTERM.
     ranks = re.findall(r"^ *rank *: (\d+) \(.*\n *exitcode *: -(?!15\b)\d+ ", tail, re.MULTILINE)
-    who = _name_of_rank(run, ranks[0]) if ranks else "a process"
-    for rank, host, name in ended:
-        if name == by:
-            who = _name_of_rank(run, rank, host)
-            break
-    return f"{who} was ended by {by}"
+    named = [(rank, host) for rank, host, name in ended if name == by]
+    named += [(rank, "") for rank in ranks]
+    return f"{_name_of_rank(run, *named[0]) if named else 'a process'} was ended by {by}"
 
 
 def _name_of_rank(run: Run, rank: int | str, host: str = "") -> str:
@@ -412,13 +392,6 @@ def _waited_for(tail: str) -> str:
     return f"{silent[0]} is waited for; " if silent else ""
 
 
-def _name_of_signal(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:  # a signal between SIGRTMIN and SIGRTMAX has no name
-        return f"signal {number}"
-
-
 def _last_error(tail: str) -> str:
     errors = re.findall(
         r"^(?: *\d+: )?(?:\[[^\]\n]*\]:?)? *([\w.]*(?:Error|Exception)\b.*)$", tail, re.MULTILINE
@@ -437,10 +410,9 @@ def _last_heard(run: Run, outcome: Outcome) -> str:
 
 
 def _last_of(
-    kind: str, names: list[str], last_heard: Iterable[LastHeard], hung: Collection[int] = ()
+    kind: str, names: list[str], heard: Mapping[int, LastHeard], hung: Collection[int] = ()
 ) -> str:
     """Which rank or server is furthest behind, and since when; of those that `hung`, if any."""
-    heard = {last.rank: last for last in last_heard}
     unheard = [name for number, name in enumerate(names) if number not in heard]
     if unheard:
         return f"{unheard[0]} of {len(names)} was never heard of"
