@@ -1,9 +1,13 @@
-"""The results of dcgmi diag, NHC and nccl-tests are read and shown."""
+"""What other tools and the folder's own runs say of nodes is read and shown."""
 
 import json
+from pathlib import Path
 
+import numpy as np
 import pytest
-from reperf.doctor.health import findings_of_others
+from reperf.doctor.health import findings_of_others, findings_of_runs
+
+from tests.helpers.run_records import record_of, small_run
 
 NODES = ("node1", "node2")
 FAIL = {"gpu_ids": "3", "status": "Fail", "warnings": ["Pending page retirement"]}
@@ -75,3 +79,31 @@ def test_a_result_is_shown_on_its_node(tmp_path, name, text, where, what):
 
 def test_without_the_folder_nothing_is_said(tmp_path):
     assert not list(findings_of_others(NODES, tmp_path / "nowhere"))
+
+
+def write(folder: Path, repeat: int, times: list[float | None]) -> None:
+    """A run on two nodes of two devices."""
+    run = small_run("2n2g", repeat=repeat)
+    record = record_of(run, nodes=("node1", "node2"), rank_seconds_alone=times)
+    path = folder / run.record
+    path.parent.mkdir(parents=True, exist_ok=True)
+    record.write(path)
+
+
+def test_the_slow_device_is_named_and_nodes_whose_devices_are_alike_are_well(tmp_path):
+    random = np.random.default_rng(1)
+    for repeat in range(1, 8):
+        usual = repeat * (1 + 0.002 * random.normal(0, 1, 4))
+        write(tmp_path, repeat, [*usual[:3], 1.03 * usual[3]])
+    (tmp_path / "results/runs/small/pytorch/2n2g/2/run.json").write_text("{")
+    first, second = findings_of_runs(tmp_path)
+    assert (first.level, first.nodes) == ("ok", ("node1",))
+    assert first.what == "none of 2 slower than the others in 6 runs of this folder"
+    assert (second.level, second.nodes) == ("warning", ("node2",))
+    assert second.what.startswith("rank 1 takes 3.")
+
+
+@pytest.mark.parametrize("times", [[], [None] * 4, [1.0, 2.0, 1.0, 1.0]])
+def test_runs_that_time_nothing_and_one_run_alone_say_nothing(tmp_path, times):
+    write(tmp_path, 1, times)
+    assert not list(findings_of_runs(tmp_path))

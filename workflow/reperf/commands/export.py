@@ -3,42 +3,33 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from reperf.drawing.labels import title_of, unit_of
+from reperf.drawing.panels import Entry, entries_of
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
+from reperf.number_format import ABSENT, percent, plain_number, sharing
 from reperf.suggestions import allowed
+from reperf.tables import read_summary
 from reperf.text import in_markdown, printable
 
-if TYPE_CHECKING:
-    from reperf.drawing.panels import Entry
-
 FORMATS = ("markdown", "latex", "csv")
-HEADINGS = (
-    "System",
-    "Topology",
-    "Median",
-    "Min",
-    "Max",
-    "Speedup",
-    "Efficiency",
-    "Runs",
-    "Remarks",
-)
+HEADINGS = ("System", "Topology", "Median", "Min", "Max", "Speedup", "Efficiency", "Runs")
+HEADINGS += ("Remarks",)
 RIGHT = HEADINGS[2:-1]  # the columns of numbers
 SCALING = ["Speedup", "Efficiency"]
 NUMBERS = ("throughput_median", "throughput_min", "throughput_max", "speedup", "efficiency")
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "export",
-        help="print a suite's table as Markdown, LaTeX or CSV",
-        description="Print the table of a suite, with the remarks that the report's page has: "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Print the table of a suite, with the remarks that the report's page has: "
         r"`reperf export --format latex resnet50-fp32 > resnet50.tex`, and \input{resnet50.tex} in "
         "the paper, which needs the package booktabs. CSV has all digits, and a column for the "
-        "unit.",
+        "unit."
     )
     parser.add_argument("suite", metavar="SUITE", help="its name in the report")
     parser.add_argument(
@@ -55,12 +46,6 @@ def run(options: argparse.Namespace) -> int:
 
     A cell without a number has its status in its place; a scattered cell has no speedup.
     """
-    import pandas as pd  # noqa: PLC0415 - 0.5 s
-
-    from reperf.drawing.labels import title_of, unit_of  # noqa: PLC0415
-    from reperf.drawing.panels import entries_of  # noqa: PLC0415
-    from reperf.tables import read_summary  # noqa: PLC0415
-
     summary = read_summary(options.summary)
     cells = summary[summary["suite"] == options.suite]
     if cells.empty:
@@ -95,11 +80,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row(entry: "Entry", *, exact: bool) -> Sequence[str]:
-    import pandas as pd  # noqa: PLC0415
-
-    from reperf.number_format import ABSENT, percent, plain_number, sharing  # noqa: PLC0415
-
+def _row(entry: Entry, *, exact: bool) -> Sequence[str]:
     cell = entry.row
     topology = ", ".join(filter(None, (cell.topology, sharing(cell))))
     place, runs = (printable(entry.series), topology), str(cell.n)

@@ -4,9 +4,10 @@ import argparse
 import re
 from collections.abc import Callable
 from string import Template
-from typing import Any
 
 from reperf.commands import ask_for_files, count
+from reperf.config.words import topology_shape
+from reperf.configfiles import read_report
 
 _MANIFEST = Template("""\
 # Pods for `snakemake --profile hosts`. In site.yaml:
@@ -86,13 +87,11 @@ spec:
 """)
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "manifest",
-        help="print the pods in which a report trains, for kubectl apply",
-        description="Print a Kubernetes JobSet of as many pods as the report has nodes, with "
-        "the GPUs that it wants on each, and the lines of site.yaml that train on them.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Print a Kubernetes JobSet of as many pods as the report has nodes, with the GPUs that it "
+        "wants on each, and the lines of site.yaml that train on them."
     )
     parser.add_argument("kind", choices=("kubernetes",))
     ask_for_files(parser, "instead of the report that snakemake makes by itself")
@@ -133,9 +132,6 @@ def _matching(pattern: str, example: str) -> Callable[[str], str]:
 
 def run(options: argparse.Namespace) -> int:
     """Print the manifest."""
-    from reperf.config.words import topology_shape  # noqa: PLC0415 - a second of libraries
-    from reperf.configfiles import read_report  # noqa: PLC0415
-
     report, _ = read_report(options.configfile)
     shapes = [topology_shape(topology) for _, topology in report.asked]
     nodes, devices = map(max, zip((1, 1), *shapes, strict=True))
