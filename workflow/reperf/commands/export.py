@@ -16,11 +16,14 @@ from reperf.tables import read_summary
 from reperf.text import in_markdown, printable
 
 FORMATS = ("markdown", "latex", "csv")
-HEADINGS = ("System", "Topology", "Median", "Min", "Max", "Speedup", "Efficiency", "Runs")
-HEADINGS += ("Remarks",)
-RIGHT = HEADINGS[2:-1]  # the columns of numbers
-SCALING = ["Speedup", "Efficiency"]
-NUMBERS = ("throughput_median", "throughput_min", "throughput_max", "speedup", "efficiency")
+NUMBERS = {
+    "Median": "throughput_median",
+    "Min": "throughput_min",
+    "Max": "throughput_max",
+    "Speedup": "speedup",
+    "Efficiency": "efficiency",
+}  # heading -> column of summary.csv
+HEADINGS = ("System", "Topology", *NUMBERS, "Runs", "Remarks")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
@@ -56,21 +59,21 @@ def run(options: argparse.Namespace) -> int:
     rows = [_row(one, exact=exact) for one in entries]
     table = pd.DataFrame(rows, columns=HEADINGS, dtype=object)
     if not exact and not any(one.scales for one in entries):
-        table = table.drop(columns=SCALING)  # 1 by definition
+        table = table.drop(columns=["Speedup", "Efficiency"])  # 1 by definition
     unit = printable(unit_of(cells))
-    title = f"{printable(title_of(cells))}; {unit}"
+    title, right = f"{printable(title_of(cells))}; {unit}", {*NUMBERS, "Runs"}
     match options.format:
         case "csv":
             table.columns = [heading.lower() for heading in HEADINGS]
             table["unit"] = unit
             print(table.to_csv(index=False, lineterminator="\n"), end="")
         case "latex":
-            alignment = "".join("r" if heading in RIGHT else "l" for heading in table)
+            alignment = "".join("r" if heading in right else "l" for heading in table)
             table = table.rename(columns={"Median": f"Median, {unit}"})
             print(f"% {title}")
             print(table.to_latex(index=False, escape=True, column_format=alignment), end="")
         case "markdown":
-            rule = ["---:" if heading in RIGHT else "---" for heading in table]
+            rule = ["---:" if heading in right else "---" for heading in table]
             shown = [table, rule, *(map(in_markdown, row) for row in table.to_numpy())]
             print(
                 f"**{in_markdown(title)}**\n",
@@ -86,7 +89,7 @@ def _row(entry: Entry, *, exact: bool) -> Sequence[str]:
     place, runs = (printable(entry.series), topology), str(cell.n)
     if not entry.measured:
         return *place, cell.status, "", "", "", "", runs, ""
-    values = [getattr(cell, name) for name in NUMBERS]
+    values = [getattr(cell, name) for name in NUMBERS.values()]
     if exact:
         numbers = ["" if pd.isna(value) else repr(float(value)) for value in values]
     else:
