@@ -10,7 +10,6 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from reperf.cli import main
 
 from tests.helpers.report_tables import caller
 from tests.helpers.runs import kept_run
@@ -27,17 +26,6 @@ TAIL = "\n".join([*RESNET50.read_text().splitlines()[-2:], ""])
 
 
 @pytest.fixture
-def ask(capsys):
-    """Measure into JSON: the exit status and the objects."""
-
-    def ask(*arguments: object) -> tuple[int, list[dict]]:
-        status, out, _ = caller(capsys, "measure")("--json", *arguments)
-        return status, [json.loads(line) for line in out.splitlines()]
-
-    return ask
-
-
-@pytest.fixture
 def shown(capsys):
     """Measure into a table: the exit status and the lines."""
 
@@ -46,6 +34,17 @@ def shown(capsys):
         return status, out.splitlines()
 
     return shown
+
+
+@pytest.fixture
+def ask(shown):
+    """Measure into JSON: the exit status and the objects."""
+
+    def ask(*arguments: object) -> tuple[int, list[dict]]:
+        status, lines = shown("--json", *arguments)
+        return status, [*map(json.loads, lines)]
+
+    return ask
 
 
 @pytest.fixture
@@ -212,8 +211,7 @@ def test_two_runs_in_a_log_are_told_apart(ask, shown, log):
     ],
 )
 def test_a_run_of_ours_is_measured_in_the_window_of_its_plan(ask, tmp_path, plan, window):
-    folder = kept_run(tmp_path / "1", step_log())
-    (folder / "plan.json").write_text(plan)
+    (kept_run(tmp_path / "1", step_log()) / "plan.json").write_text(plan)
     _, [found] = ask(tmp_path)
     assert (found["first"], found["last"], found["status"]) == (*window, "ok")
     _, [found] = ask("--window", "60:80", tmp_path)
@@ -306,7 +304,6 @@ def zip_of(text: bytes) -> bytes:
         (lambda text: text.decode().encode("utf-16-le"), "it is written in UTF-16: convert it to"),
         (lambda text: text.decode().encode("utf-16"), "it is written in UTF-16: convert it to"),
     ],
-    ids=["zip", "gzip", "utf-16-le", "utf-16"],
 )
 def test_a_log_that_is_no_text_is_refused_for_that(ask, tmp_path, pack, reason):
     (tmp_path / "train.log").write_bytes(pack(b"iter 20, loss: 7.08, samples/s: 398\n" * 9))
@@ -363,11 +360,11 @@ def test_the_table_is_as_wide_as_the_terminal_and_shows_a_log_alone_as_named(
     assert max(map(len, shown(path)[1])) == 80
 
 
-def test_rows_for_a_spreadsheet_have_the_fields_of_the_objects(capsys, ask, log):
+def test_rows_for_a_spreadsheet_have_the_fields_of_the_objects(shown, ask, log):
     name = log(RESNET50.read_text(), "a,b.log")
-    assert main(["measure", "--csv", str(name), str(NGC)]) == 3
-    rows = list(csv.DictReader(capsys.readouterr().out.splitlines()))
-    _, objects = ask(name, NGC)
+    status, lines = shown("--csv", name, NGC)
+    rows, (_, objects) = list(csv.DictReader(lines)), ask(name, NGC)
+    assert status == 3
     assert [list(row) for row in rows] == [list(one) for one in objects]
     assert [row["reason"] for row in rows] == [one["reason"] for one in objects]
     assert (rows[0]["widest"], rows[1]["widest"], rows[1]["throughput"]) == ("20:120", "", "")

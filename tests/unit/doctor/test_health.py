@@ -10,6 +10,7 @@ from reperf.doctor.health import findings_of_others, findings_of_runs
 from tests.helpers.run_records import record_of, small_run
 
 NODES = ("node1", "node2")
+PASS = {"status": "Pass"}
 FAIL = {"gpu_ids": "3", "status": "Fail", "warnings": ["Pending page retirement"]}
 FAIL_4 = {"entity_id": 3, "status": "fail", "warnings": [{"warning": "Pending page retirement"}]}
 
@@ -40,40 +41,28 @@ FAILED = "ERROR:  nhc:  Health check failed:  check_fs_mount:  /scratch not moun
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "where", "what"),
+    ("name", "text", "check", "level", "what"),
     [
-        ("node1.json", dcgmi(FAIL), ("dcgmi diag", "error", ("node1",)),
-         "Memory of GPU 3: Pending"),
-        ("node1.json", dcgmi(FAIL_4), ("dcgmi diag", "error", ("node1",)),
-         "Memory of GPU 3: Pend"),
-        ("node2.json", dcgmi({"status": "Pass"}, "DCGM Diagnostic"),
-         ("dcgmi diag", "ok", ("node2",)), "2 of 2 results passed"),
-        ("node2.json", dcgmi({"status": "Warn"}), ("dcgmi diag", "warning", ("node2",)),
-         "no reason"),
-        ("node2.json", dcgmi(FAIL)[:-9], ("dcgmi diag", "warning", ("node2",)),
-         "cut off"),
-        ("node1.log", ONLINE + FAILED, ("NHC", "error", ("node1",)),
-         "check_fs_mount:  /scratch"),
-        ("node1.log", f"{FAILED}exit 1\n", ("NHC", "error", ("node1",)),
-         "/scratch not mounted"),
-        ("node1.log", FAILED + ONLINE, ("NHC", "ok", ("node1",)),
-         "all checks passed"),
-        ("node1.log", "exit 0\n", ("NHC", "ok", ("node1",)),
-         "all checks passed"),
-        ("node1.log", "exit 3\n", ("NHC", "error", ("node1",)),
-         "exit status 3"),
-        ("all.log", NCCL, ("nccl-tests", "ok", NODES),
-         "2 ranks: 67.11 MB at 99.7 GB/s, 8,590 MB at 339 GB/s"),
-        ("all.log", NCCL.replace("338.82      0", "338.82      7"), ("nccl-tests", "error", NODES),
-         "some sums are wrong"),
-        ("x.log", "hello\n", ("health", "warning", ("x",)),
-         "x.log: not the output of dcgmi diag -j"),
+        ("node1.json", dcgmi(FAIL), "dcgmi diag", "error", "Memory of GPU 3: Pending"),
+        ("node1.json", dcgmi(FAIL_4), "dcgmi diag", "error", "Memory of GPU 3: Pending"),
+        ("node2.json", dcgmi(PASS, "DCGM Diagnostic"), "dcgmi diag", "ok", "2 of 2 results passed"),
+        ("node2.json", dcgmi({"status": "Warn"}), "dcgmi diag", "warning", "no reason"),
+        ("node2.json", dcgmi(FAIL)[:-9], "dcgmi diag", "warning", "cut off"),
+        ("node1.log", ONLINE + FAILED, "NHC", "error", "check_fs_mount:  /scratch"),
+        ("node1.log", f"{FAILED}exit 1\n", "NHC", "error", "/scratch not mounted"),
+        ("node1.log", FAILED + ONLINE, "NHC", "ok", "all checks passed"),
+        ("node1.log", "exit 0\n", "NHC", "ok", "all checks passed"),
+        ("node1.log", "exit 3\n", "NHC", "error", "exit status 3"),
+        ("all.log", NCCL, "nccl-tests", "ok", "2 ranks: 67.11 MB at 99.7 GB/s, 8,590 MB at 339 GB"),
+        ("all.log", NCCL.replace("82      0", "82      7"), "nccl-tests", "error", "some sums are"),
+        ("x.log", "hello\n", "health", "warning", "x.log: not the output of dcgmi diag -j"),
     ],
-)  # fmt: skip
-def test_a_result_is_shown_on_its_node(tmp_path, name, text, where, what):
+)
+def test_a_result_is_shown_on_its_node(tmp_path, name, text, check, level, what):  # noqa: PLR0917
     (tmp_path / name).write_text(text)
     (found,) = findings_of_others(NODES, tmp_path)
-    assert (found.check, found.level, found.nodes) == where
+    assert (found.check, found.level) == (check, level)
+    assert found.nodes == (NODES if check == "nccl-tests" else (name.partition(".")[0],))
     assert what in found.what
 
 
