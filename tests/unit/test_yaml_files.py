@@ -4,9 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from reperf.cli import main
 from reperf.errors import ReperfError
-from reperf.layout import ROOT
 from reperf.text import printable
 from reperf.yaml_files import read_yaml_file
 
@@ -15,20 +13,16 @@ from tests.helpers.refusal import refused_in_one_line
 THREE = {"a": {"x": 1}, "b": {"x": 2, "y": 2}, "c": {"x": 1, "y": 2}}
 
 NO_TOKEN = (
-    "is not YAML: line 1: while scanning for the next token found character that cannot start any "
-    "token; allowed: "
+    "is not YAML: line {}: while scanning for the next token found character that cannot start any "
+    "token; allowed: {}"
 )
-TWICE = {
-    "a key twice": ("a: 3\ntitle: a\na: 9\n", "'a'", "1 and 3; allowed: each key once"),
-    "inside": ("suites:\n- name: a\n  name: b\n", "'name'", "2 and 3; allowed: each key once"),
-    "in braces": ("{title: a, title: b}", "'title'", "1 and 1"),
-    "in other words": ("yes: 1\non: 2", "'on'", "1 and 2"),
-    "beside merged ones": ("a: &a {x: 1}\nb:\n  <<: *a\n  y: 2\n  y: 3", "'y'", "4 and 5"),
-}
+TWICE = "{} appears twice, in lines {}"
 FAULTS = {
-    name: (content, f"{key} appears twice, in lines {lines}")
-    for name, (content, key, lines) in TWICE.items()
-} | {
+    "a key twice": ("a: 3\ntitle: a\na: 9\n", TWICE.format("'a'", "1 and 3; allowed: each key on")),
+    "inside": ("suites:\n- name: a\n  name: b\n", TWICE.format("'name'", "2 and 3; allowed: eac")),
+    "in braces": ("{title: a, title: b}", TWICE.format("'title'", "1 and 1")),
+    "in other words": ("yes: 1\non: 2", TWICE.format("'on'", "1 and 2")),
+    "beside merged": ("a: &a {x: 1}\nb:\n  <<: *a\n  y: 2\n  y: 3", TWICE.format("'y'", "4 and 5")),
     "a key twice in JSON": ('{"a": {"b": 1, "b": 2}}', "'b' appears twice; allowed: each key once"),
     "a key twice in what is repeated": ("a: &a {x: 1, x: 2}\nb: *a", "'x' appears twice"),
     "a list as a key": ("? [a]\n: 3", "line 1: a list or mapping as a key; allowed: text"),
@@ -40,26 +34,23 @@ FAULTS = {
     "merged text": ("a: &a x\nb: {<<: *a}", "is not YAML: line 1: while constructing a mapping"),
     "a date": ("title: 2024-01-01", "line 1: 2024-01-01; allowed: a number without a leading 0"),
     "no month": ("title: 2024-13-45", "line 1: 2024-13-45; allowed: a number without"),
-    "a tab before a line's first word": (
+    "a tab first": (
         "title:\n\t- x",
-        NO_TOKEN.replace("1", "2") + "spaces, no tabs, before a line's first word",
+        NO_TOKEN.format(2, "spaces, no tabs, before a line's first word"),
     ),
-    "a word in backquotes": (
-        "device: `cpu`",
-        NO_TOKEN + "quotes around text that begins with @, `, % or !",
+    "backquotes": (
+        "a: `b`",
+        NO_TOKEN.format(1, "quotes around text that begins with @, `, % or !"),
     ),
     "a colon in text": (
         "title: a: b",
         "is not YAML: line 1: mapping values are not allowed in this context; allowed: quotes ",
     ),
     "no number by its tag": ("a: 1\nrepeats: !!int 3x", "is not YAML: invalid literal for int()"),
-    "a list by the tag of a number": (
-        "a: !!int [3]",
-        "is not YAML: line 1: expected a scalar node",
-    ),
+    "a list by a number's tag": ("a: !!int [3]", "is not YAML: line 1: expected a scalar node"),
     "a tag of Python": (
-        "title: !!python/object/apply:os.system [ls]",
-        "is not YAML: line 1: could not determine a constructor for the tag",
+        "a: !!python/name:os.system",
+        "is not YAML: line 1: could not determine a ",
     ),
     "two documents": ("a: 1\n---\nb: 2", "is not YAML: line 2: expected a single document"),
     "a key that is not closed": ("a: [1", "is not YAML: line "),
@@ -135,12 +126,3 @@ def test_all_else_is_read_as_yaml_and_json_have_it(text: str, content: object, t
     file = tmp_path / "my.yaml"
     file.write_text(text, encoding="utf-8")
     assert read_yaml_file(file) == content
-
-
-def test_the_doctor_reads_a_report_in_the_same_way(tmp_path: Path, capsys: pytest.CaptureFixture):
-    report = tmp_path / "my.yaml"
-    text = (ROOT / "config.yaml").read_text(encoding="utf-8")
-    report.write_text(f"{text}\nrepeats: 9\n", encoding="utf-8")
-    assert main(["doctor", "--configfile", str(report)]) != 0
-    _, line = capsys.readouterr().err.splitlines()
-    assert line.startswith(f"reperf: {report}: 'repeats' appears twice, in lines ")

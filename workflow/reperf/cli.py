@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
-from pkgutil import iter_modules
 from typing import NoReturn
 
 from reperf import __version__
+from reperf.commands import COMMANDS
 from reperf.errors import ReperfError
 from reperf.suggestions import did_you_mean
 from reperf.text import printable
@@ -73,21 +73,21 @@ def _run_and_flush(arguments: Sequence[str] | None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    # Some import libraries for half a second, when Ctrl-C must be as quiet as later.
-    from reperf import commands as package  # noqa: PLC0415
-
+    words = sys.argv[1:] if arguments is None else arguments
+    called = next((word for word in words if not word.startswith("-")), None)
     parser = _Parser(prog="reperf", description=__doc__)
     parser.add_argument("--version", action="version", version=f"reperf {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
-    # Each adds one command: its parser, with `run` set to a function that takes the parsed options
-    # and returns an exit status. What a command needs is imported when it runs.
-    for module in iter_modules(package.__path__):
-        import_module(f"{package.__name__}.{module.name}").add(commands)
+    for name, purpose in COMMANDS.items():
+        command = commands.add_parser(name, help=purpose)
+        if name == called:  # the others' libraries would take a second
+            import_module(f"reperf.commands.{name}").add(command)
     options, unknown = parser.parse_known_args(arguments)
-    called = commands.choices.get(options.command, parser)
+    parsed_by = commands.choices.get(options.command, parser)
     if unknown:
-        called.error(f"unrecognized arguments: {' '.join(unknown)}{called.meant_by(unknown[0])}")
-    if called is parser:
+        meant = parsed_by.meant_by(unknown[0])
+        parsed_by.error(f"unrecognized arguments: {' '.join(unknown)}{meant}")
+    if parsed_by is parser:
         parser.error(f"COMMAND: is missing; allowed: {', '.join(commands.choices)}")
     try:
         return options.run(options)

@@ -12,6 +12,7 @@ import json
 import os
 import platform
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib import import_module
 
 try:
@@ -56,24 +57,30 @@ def listed(framework):
 
 
 def _framework(name, packages, modules):
-    said = {}
+    # To import it takes seconds, and some builds are asked by an import of their own: both at once.
+    with ThreadPoolExecutor(1) as pool:
+        imported = pool.submit(_imported, name, modules)
+        folder = folder_of(name)
+        build = folder and FRAMEWORKS.get(name, lambda _: Build((name.replace("_", "-"),)))(folder)
+    said = imported.result()
+    if not build:
+        return dict(said, framework=None)
+    known = build._asdict()
+    installed = (packages[one] for one in known.pop("distributions") if one in packages)
+    known.update(said, framework=said["framework"] or next(installed, None))
+    return known
+
+
+def _imported(name, modules):
     importing = "import {0}; print({0}.__version__)".format(name)
     # The modules not from the work folder: a file there may have the name of one that they import.
     both = "import sys; del sys.path[0]; import {}; {}".format(", ".join(modules), importing)
     version, trouble = said_by(both if modules else importing)
+    said = {}
     if modules and trouble:
         said["modules_trouble"] = trouble
         version, trouble = said_by(importing)
-    folder = folder_of(name)
-    if folder is None:
-        return dict(said, framework=None, import_trouble=trouble)
-    known = FRAMEWORKS.get(name)
-    build = known(folder) if known else Build((name.replace("_", "-"),))
-    installed = (packages[one] for one in build.distributions if one in packages)
-    known = build._asdict()
-    del known["distributions"]
-    said.update(known, framework=version or next(installed, None), import_trouble=trouble)
-    return said
+    return dict(said, framework=version, import_trouble=trouble)
 
 
 def _packages():

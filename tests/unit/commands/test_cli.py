@@ -9,24 +9,18 @@ import signal
 import subprocess
 import sys
 import termios
-import time
-from io import StringIO
 from pathlib import Path
-from typing import TextIO
 
 import pytest
 from reperf.archive.container import Member, write
 from reperf.cli import INTERRUPTED, NOBODY_READS, WRONG_ARGUMENTS, main
 from reperf.commands.measure import _object
 from reperf.config import load_report
-from reperf.doctor.screen import show
 from reperf.measuring.measure import Measurement
 from reperf.plans.plan_files import ReportPlan
-from reperf.records.diagnosis import Finding
 from reperf.tables import MEASUREMENTS, write_table
-from rich.console import Console
 
-from tests.helpers.written_probes import diagnosis
+from tests.helpers.waiting import wait_until
 
 LOG = Path(__file__).parents[2] / "data" / "logs" / "oneflow_resnet50_2n8g_b128_fp32.log"
 REPERF = Path(sys.executable).with_name("reperf")
@@ -70,36 +64,20 @@ def start(line: str, **variables: str) -> subprocess.CompletedProcess:
     )
 
 
-def abandoned_pipe() -> TextIO:
-    reader, writer = os.pipe()
-    os.close(reader)
-    return os.fdopen(writer, "w")
-
-
 FULL = "reperf: standard output: cannot be written: No space left on device\n"
 CLOSED = "reperf: standard output: is closed; allowed: a terminal, a file or a pipe\n"
-OUTPUTS = {
-    "| true": (abandoned_pipe, NOBODY_READS, ""),
-    "> /dev/full": (lambda: os.fdopen(os.open("/dev/full", os.O_WRONLY), "w"), 1, FULL),
-    ">&-": (lambda: None, 1, CLOSED),
-}
-"""What a shell sends the output to: the same in this process, exit status, error."""
 
 
-@pytest.mark.parametrize("output", OUTPUTS)
-def test_an_output_that_takes_no_more_ends_a_process_in_one_line_or_none(folder, output):
-    answer = start(f"reperf measure train.log {output}")
-    assert (answer.returncode, answer.stderr) == OUTPUTS[output][1:]
-
-
-@pytest.mark.parametrize("output", OUTPUTS)
+@pytest.mark.parametrize("command", ["config schema", "measure --json train.log"])
 @pytest.mark.parametrize(
-    "command", ["--help", "systems", "measure --json train.log", "config schema", "runs"]
+    ("output", "ended"),
+    [("| true", (NOBODY_READS, "")), ("> /dev/full", (1, FULL)), (">&-", (1, CLOSED))],
 )
-def test_it_ends_every_command_so(folder, monkeypatch, capsys, command, output):
-    stream, *ended = OUTPUTS[output]
-    monkeypatch.setattr(sys, "stdout", stream())
-    assert [call(*command.split()), capsys.readouterr().err] == ended
+def test_an_output_that_takes_no_more_ends_a_command_in_one_line_or_none(
+    folder, command, output, ended
+):
+    answer = start(f"reperf {command} {output}")
+    assert (answer.returncode, answer.stderr) == ended
 
 
 def test_an_error_that_nobody_can_read_does_not_reach_the_output(folder, monkeypatch, capsys):
@@ -144,19 +122,6 @@ def test_names_cannot_write_to_the_terminal_or_forge_a_line(folder, capsys, comm
     assert not re.search(r"^ *\[bold\]", said, re.MULTILINE)
 
 
-@pytest.mark.parametrize(("terminal", "lines"), [(True, 3), (False, 1)])
-def test_what_the_doctor_found_is_shown_letter_by_letter(terminal, lines):
-    """On a terminal there are headings, and the advice has a line of its own."""
-    finding = Finding(check=HOSTILE, level="error", nodes=(HOSTILE,), what=HOSTILE, advice=HOSTILE)
-    found = diagnosis().model_copy(update={"findings": (finding,)})
-    stream = StringIO()
-    show(found, Console(file=stream, force_terminal=terminal, width=400, color_system=None))
-    said = stream.getvalue()
-    assert said.count(r"\x1b[31mred\r\n\u202e [bold]x[/bold]") == 4
-    assert said.replace("\n", "").replace("\t", "").isprintable()
-    assert len(said.splitlines()) == lines
-
-
 def test_a_report_that_init_writes_passes_the_check(folder, capsys):
     assert call("config", "init", "mine.yaml") == 0
     assert Path("mine.yaml").read_text().startswith("# yaml-language-server: $schema=")
@@ -170,30 +135,25 @@ def test_a_report_that_init_writes_passes_the_check(folder, capsys):
 
 
 def test_runs_are_paths_in_a_pipe_and_a_table_in_a_terminal(folder, monkeypatch, capsys):
+    def printed(*options: str) -> str:
+        assert call("runs", "--repeat", "1", *options) == 0
+        return capsys.readouterr().out
+
     path = "results/runs/one/pytorch/1n1g/1/run.json"
-    assert call("runs", "--repeat", "1") == 0
-    assert capsys.readouterr().out == f"{path}\n"
+    assert printed() == f"{path}\n"
     monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
-    assert call("runs", "--repeat", "1", "--paths") == 0
-    assert capsys.readouterr().out == f"{path}\n"
-    assert call("runs", "--repeat", "1") == 0
-    assert re.search(r"one/pytorch/1n1g/1 +not measured", capsys.readouterr().out)
+    assert printed("--paths") == f"{path}\n"
+    assert re.search(r"one/pytorch/1n1g/1 +not measured", printed())
     measured = dict.fromkeys(MEASUREMENTS) | {"log": "results/runs/one/pytorch/1n1g/1/train.log"}
     measured |= {"status": "ok", "throughput": 1234.5, "unit": "images/s"}
     write_table(Path("results/suites/one/measurements.csv"), [measured], MEASUREMENTS)
-    assert call("runs", "--repeat", "1") == 0
-    assert re.search(r"one/pytorch/1n1g/1 +ok +1,234.50 images/s", capsys.readouterr().out)
+    assert re.search(r"one/pytorch/1n1g/1 +ok +1,234.50 images/s", printed())
 
 
 def test_an_object_of_json_holds_no_number_that_json_lacks():
     odd = Measurement("log", None, "refused", throughput=float("inf"), seconds=float("nan"))
     found = json.loads(_object(odd), parse_constant=pytest.fail)
     assert (found["throughput"], found["seconds"]) == (None, None)
-
-
-def unread(pipe: int) -> bool:
-    """Whether somebody has yet to read what was written into a pipe."""
-    return any(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)))
 
 
 def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
@@ -203,40 +163,34 @@ def test_ctrl_c_ends_a_command_without_a_word(tmp_path):
     command = subprocess.Popen([REPERF, "measure", log], stdout=pipe, stderr=pipe, text=True)
     writer = os.open(log, os.O_WRONLY)  # returns when reperf opens it
     os.write(writer, b"a line\n")
-    end = time.monotonic() + 60
-    while unread(writer) and time.monotonic() < end:
-        time.sleep(0.01)
+    # It waits for more once nothing is left in the pipe.
+    wait_until(lambda: not any(fcntl.ioctl(writer, termios.FIONREAD, bytes(4))), "it to read")
     command.send_signal(signal.SIGINT)
     answer = command.communicate(timeout=60)
     os.close(writer)
     assert (command.returncode, *answer) == (INTERRUPTED, "", "")
 
 
+KNOWN = "allowed: archive, compare, config, doctor, estimate, export"
+LAST = "reproduce, runs, survey, systems; did you mean"
+
+
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        (
-            "measur x.log",
-            "COMMAND: got 'measur'; allowed: archive, compare, config, doctor, estimate, export",
-        ),
-        ("verify x.zip", "reproduce, runs, survey, systems; did you mean archive verify?"),
+        ("measur x.log", f"COMMAND: got 'measur'; {KNOWN}"),
+        ("verify x.zip", f"{LAST} archive verify?"),
+        ("plan --profile slurm", f"{LAST} estimate? (see reperf --help)"),
+        ("", f"COMMAND: is missing; {KNOWN}"),
+        ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
         ("measure --window 15:5 x.log", "--window: got '15:5'; allowed: FIRST:LAST, FIRST below"),
         ("measure --method Published x.log", "published; did you mean published? (see reperf"),
         ("measure --unit img train.log", "--unit: got 'img'; allowed: images, "),
         ("runs --repeat x", "--repeat: got 'x'; allowed: a whole number above 0"),
         ("runs --repeat 1234567890123", "allowed: a whole number above 0, of up to 12 digits"),
-        ("config shema", "got 'shema'; allowed: check, init, schema; did you mean schema?"),
-        ("--versoin", "unrecognized arguments: --versoin; did you mean --version? (see reperf"),
-        ("", "COMMAND: is missing; allowed: archive, compare, config, doctor, estimate, export"),
-        (
-            "plan --profile slurm",
-            "reproduce, runs, survey, systems; did you mean estimate? (see reperf --help)",
-        ),
-        (
-            "estimate mine.yaml",
-            "estimate: unrecognized arguments: mine.yaml; did you mean --config",
-        ),
         ("runs --configfile none.yaml", "none.yaml: No such file or directory"),
+        ("config shema", "got 'shema'; allowed: check, init, schema; did you mean schema?"),
+        ("estimate a.yaml", "estimate: unrecognized arguments: a.yaml; did you mean --config"),
         ("export one", "results/summary.csv: No such file or directory; run `make report`"),
         ("archive verify none.zip", "none.zip: No such file or directory; name an archive"),
     ],

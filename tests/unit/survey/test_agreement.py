@@ -21,30 +21,29 @@ def scattering(off: dict[str, float], runs: int = 5) -> dict[str, list[Trained]]
     }
 
 
-def test_nodes_that_give_the_same_bits_agree():
-    found = agreement({node: [USUAL] * 3 for node in NODES})
-    assert found == ("to the bit", {}, "")
-
-
-def test_one_bit_in_one_run_is_named():
-    runs = {node: [USUAL] * 3 for node in NODES} | {"node3": [USUAL, OTHER, USUAL]}
-    found = agreement(runs)
-    assert found.odd == {
-        "node3": "its loss at iteration 20 is 5.250000000000001, the others' 5.25, in 1 of 3 runs"
-    }
-
-
-def test_weights_that_differ_after_equal_losses_are_named():
-    runs = {node: [USUAL] * 2 for node in NODES} | {"node1": [USUAL._replace(weights=("cc",))] * 2}
-    assert agreement(runs).odd == {
-        "node1": "its losses are the others', its weights at the end are not, in 2 of 2 runs"
-    }
+@pytest.mark.parametrize(
+    ("changes", "odd"),
+    [
+        ({}, {}),
+        (
+            {"node3": [USUAL, OTHER, USUAL]},
+            {"node3": "its loss at iteration 20 is 5.250000000000001, the others' 5.25, in 1 of 3"},
+        ),
+        (
+            {"node1": [USUAL._replace(weights=("cc",))] * 3},
+            {"node1": "its losses are the others', its weights at the end are not, in 3 of 3"},
+        ),
+    ],
+)
+def test_one_bit_in_one_run_is_named(changes, odd):
+    found = agreement({node: [USUAL] * 3 for node in NODES} | changes)
+    assert found == ("to the bit", {node: f"{why} runs" for node, why in odd.items()}, "")
 
 
 def test_where_no_result_is_that_of_most_nodes_nobody_is_named():
     found = agreement({"node1": [USUAL] * 2, "node2": [OTHER] * 2})
-    assert found.odd == {}
-    assert found.apart == "no result is that of most nodes; alike are: node1; node2"
+    apart = "no result is that of most nodes; alike are: node1; node2"
+    assert (found.odd, found.apart) == ({}, apart)
 
 
 @pytest.mark.parametrize(

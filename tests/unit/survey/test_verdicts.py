@@ -56,8 +56,15 @@ def printed(record: SurveyRecord, **console: object) -> str:
     return stream.getvalue()
 
 
+def with_runs(record: SurveyRecord, **changes: object) -> SurveyRecord:
+    """The same survey whose runs are all changed."""
+    changed = [run.model_copy(update=changes) for run in record.runs]
+    return record.model_copy(update={"runs": tuple(changed)})
+
+
 def test_each_node_has_its_state_and_what_computes_otherwise_comes_first():
-    verdicts = verdicts_of(surveyed())
+    record = surveyed()
+    verdicts = verdicts_of(record)
     assert [(one.node, one.state) for one in verdicts.nodes[:4]] == [
         ("node2", "computes otherwise"),
         ("node1", "slow"),
@@ -65,12 +72,17 @@ def test_each_node_has_its_state_and_what_computes_otherwise_comes_first():
         ("node9", "no answer"),
     ]
     assert {one.state for one in verdicts.nodes[4:]} == {"ok"}
-    (rank,) = next(one for one in verdicts.nodes if one.node == "node4").slow_ranks
-    assert rank.name == "1"
     content = verdicts.content
     assert content["nodes"]["node4"]["slow_ranks"] == [1]
     assert content["nodes"]["node1"]["judgement"] == "slow"
-    assert surveyed().model_copy(update={"verdicts": content}).model_dump_json()
+    assert record.model_copy(update={"verdicts": content}).model_dump_json()
+    suite = ET.fromstring(as_junit(record, verdicts))
+    assert (suite.get("tests"), suite.get("failures")) == ("7", "4")
+    failed = {case.get("name") for case in suite if case.find("failure") is not None}
+    assert failed == {"node1", "node2", "node4", "node9"}
+    page = as_page(record, verdicts)
+    assert page.count("<circle") == 28  # of 30 runs, two gave nothing
+    assert "&lt;i&gt;" in page and "<i>" not in page
 
 
 def test_lines_say_who_why_and_how_sure_and_what_to_type():
@@ -91,6 +103,7 @@ def test_lines_say_who_why_and_how_sure_and_what_to_type():
         'leave out: cluster: {options: ["--exclude=node2,node1,node4"]}',
         "drain: scontrol update nodename=node2,node1,node4 state=drain reason='reperf survey'",
     ]
+    assert "computes otherwise" in printed(surveyed(), force_terminal=True)
 
 
 def test_what_runs_cannot_decide_is_told_with_how_many_would():
@@ -99,8 +112,7 @@ def test_what_runs_cannot_decide_is_told_with_how_many_would():
     alone = [run.model_copy(update={"alone": 1 + 0.02 * random.random(2)}) for run in record.runs]
     text = printed(record.model_copy(update={"runs": tuple(alone)}))
     assert re.search(r"unclear ranks: node1's 0, 1; .* more .*runs of each node would tell", text)
-    untimed = [run.model_copy(update={"alone": (), "weights": ("a", "a")}) for run in record.runs]
-    text = printed(record.model_copy(update={"runs": tuple(untimed)}))
+    text = printed(with_runs(record, alone=(), weights=("a", "a")))
     assert "\nranks: not timed by themselves\n" in text
 
 
@@ -116,23 +128,6 @@ def test_of_healthy_nodes_among_slow_ones_no_percentage_is_told():
     assert re.search(
         r"\nslow\tnode1\t5\d\.\d\d % slower than the others' median, 5\d\.\d\d to 5", text
     )
-
-
-def test_a_terminal_gets_a_table():
-    assert "computes otherwise" in printed(surveyed(), force_terminal=True)
-
-
-def test_junit_and_the_page_hold_every_node_and_run():
-    record = surveyed()
-    verdicts = verdicts_of(record)
-    suite = ET.fromstring(as_junit(record, verdicts))
-    assert (suite.get("tests"), suite.get("failures")) == ("7", "4")
-    failed = {case.get("name") for case in suite if case.find("failure") is not None}
-    assert failed == {"node1", "node2", "node4", "node9"}
-    page = as_page(record, verdicts)
-    assert page.count("<circle") == 28  # of 30 runs, two gave nothing
-    assert "&lt;i&gt;" in page
-    assert "<i>" not in page
 
 
 def with_pairs(*slow: str, runs: int = 5) -> SurveyRecord:
@@ -197,10 +192,7 @@ def test_a_tournament_pairs_each_node_with_each_other_once_and_nobody_twice_at_a
 
 
 def test_runs_that_gave_nothing_are_told_as_that():
-    record = surveyed()
-    nothing = {"throughput": None, "status": "oom", "alone": ()}
-    lost = [run.model_copy(update=nothing) for run in record.runs]
-    verdicts = verdicts_of(record.model_copy(update={"runs": tuple(lost)}))
+    verdicts = verdicts_of(with_runs(surveyed(), throughput=None, status="oom", alone=()))
     assert {one.state for one in verdicts.nodes} == {"no answer"}
     assert verdicts.untold == "fewer than two have ended a run; allowed: two or more"
 
@@ -226,24 +218,31 @@ def test_pairs_train_the_cell_on_two_nodes():
         choose_pair(without, choose(without))
 
 
+def first(**changes: object) -> dict:
+    """The first suite alone, with some keys changed."""
+    return {"suites": [SMALL["suites"][0] | changes], "memory_limit": 10**10}
+
+
 @pytest.mark.parametrize(
-    ("changes", "suite", "reads", "reason"),
+    ("changes", "asked", "reason"),
     [
-        (
-            {},
-            "smal",
-            False,
-            "--suite smal: not in the report; allowed: small, small-synthetic; did",
-        ),
-        ({}, "small-synthetic", True, "--input: suite small-synthetic reads nothing; allowed: a"),
-        ({"topologies": ["2n1g"]}, "small", False, "suite small: no topology has a single node: 2"),
-        ({"systems": ["oneflow"]}, "small-synthetic", False, "oneflow on 1n1g is unsupported: "),
+        ({}, "smal", "--suite smal: not in the report; allowed: small, small-synthetic; did"),
+        ({}, "small-synthetic", "--input: suite small-synthetic reads nothing; allowed: a"),
+        ({"topologies": ["2n1g"]}, "small", "suite small: no topology has a single node: 2"),
+        (first(precision="amp", systems=["oneflow"]), None, "oneflow on 1n1g is unsupported: "),
+        (first(batch_size="largest"), None, "batch_size: largest; allowed: a number"),
     ],
 )
-def test_a_cell_that_cannot_be_surveyed_is_refused(changes, suite, reads, reason):
+def test_a_cell_that_cannot_be_surveyed_is_refused(changes, asked, reason):
     with pytest.raises(ReperfError) as refusal:
-        choose(report(**changes), suite, reads=reads)
+        choose(report(**changes), asked, reads=True)
     assert reason in str(refusal.value)
+
+
+def test_a_build_that_is_not_made_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ReperfError, match="`snakemake survey` with the same --profile makes"):
+        check_ready(choose(report()))
 
 
 def test_this_machine_alone_is_refused(tmp_path, monkeypatch, capsys):
@@ -255,12 +254,3 @@ def test_this_machine_alone_is_refused(tmp_path, monkeypatch, capsys):
     assert line == (
         "reperf: a survey compares nodes, and this is one; allowed: --profile slurm or hosts"
     )
-
-
-def test_a_largest_batch_and_a_build_that_is_not_made_are_refused(tmp_path, monkeypatch):
-    suite = SMALL["suites"][0] | {"batch_size": "largest"}
-    with pytest.raises(ReperfError, match="batch_size: largest; allowed: a number"):
-        choose(report(suites=[suite], memory_limit=10**10))
-    monkeypatch.chdir(tmp_path)
-    with pytest.raises(ReperfError, match="`snakemake survey` with the same --profile makes"):
-        check_ready(choose(report()))

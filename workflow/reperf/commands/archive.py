@@ -3,17 +3,16 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
 
+from reperf.archive.container import verified
+from reperf.archive.rebuild import rebuild, verify
+from reperf.archive.signature import sign, signature_of, signer_of
 from reperf.errors import ReperfError
 from reperf.text import count, printable
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "archive", help="check archives of suites, sign them, or rebuild from one"
-    )
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     actions = parser.add_subparsers(required=True, metavar="ACTION")
     archive = "such as archive/resnet50-fp32.zip"
 
@@ -48,9 +47,6 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run_verify(options: argparse.Namespace) -> int:
     """Say of each archive how many files were found unchanged, or what is wrong with it."""
-    from reperf.archive.rebuild import verify  # noqa: PLC0415 - pandas takes a second
-    from reperf.archive.signature import signer_of  # noqa: PLC0415
-
     status = 0
     for file in options.files:
         try:
@@ -67,9 +63,6 @@ def run_verify(options: argparse.Namespace) -> int:
 
 def run_sign(options: argparse.Namespace) -> int:
     """Name the signatures."""
-    from reperf.archive.container import verified  # noqa: PLC0415
-    from reperf.archive.signature import sign, signature_of  # noqa: PLC0415
-
     for file in options.files:
         with verified(file):
             sign(file, options.key)
@@ -79,8 +72,6 @@ def run_sign(options: argparse.Namespace) -> int:
 
 def run_rebuild(options: argparse.Namespace) -> int:
     """Count what came out the same, and name what another version made otherwise."""
-    from reperf.archive.rebuild import rebuild  # noqa: PLC0415 - matplotlib takes a second
-
     result = rebuild(options.file, options.to)
     same, every = len(result.same), len(result.same) + len(result.differ)
     all_same = "all" if same == every else str(same)

@@ -5,32 +5,38 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from reperf.files import write_whole
+from reperf.junit import Case, Outcome, junit
+from reperf.measuring.comparison_output import (
+    HEADINGS,
+    LEFT,
+    Compared,
+    as_markdown,
+    as_object,
+    compare_paths,
+    first_lines,
+    last_lines,
+    summary,
+)
+from reperf.terminal import table_lines, width_here
 from reperf.text import printable
-
-if TYPE_CHECKING:
-    from reperf.junit import Outcome
-    from reperf.measuring.comparison_output import Compared
 
 BAD_INPUT = 2  # the exit status where the usual one would mean "slower"
 LARGEST_THRESHOLD = 50  # percent
 _STYLES = {"slower": "bold red", "no longer measured": "bold red", "faster": "green"}
-_OUTCOMES: dict[str, "Outcome"] = {
+_OUTCOMES: dict[str, Outcome] = {
     **dict.fromkeys(("slower", "no longer measured"), "failure"),
     **dict.fromkeys(("cannot tell", "not comparable", "never measured"), "skipped"),
 }  # judgement -> the outcome of its test case
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "compare",
-        help="compare two reports, or two folders of logs, cell by cell",
-        description="Compare the cells of two reports: a report's folder, its archive, its "
-        "measurements.csv, or logs. Exit status: 0 nothing slower, 1 a cell is slower or no longer "
-        "measured, 2 wrong arguments or input, 3 nothing comparable.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Compare the cells of two reports: a report's folder, its archive, its measurements.csv, "
+        "or logs. Exit status: 0 nothing slower, 1 a cell is slower or no longer measured, 2 wrong "
+        "arguments or input, 3 nothing comparable."
     )
     parser.add_argument("base", type=Path, metavar="BASE", help="the report before the change")
     parser.add_argument("new", type=Path, metavar="NEW", help="the report after it")
@@ -74,8 +80,6 @@ def _threshold(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Print how the cells of two reports differ; bad input is one line and a status of its own."""
-    from reperf.measuring.comparison_output import as_markdown, as_object, compare_paths  # noqa: PLC0415
-
     compared = compare_paths(options.base, options.new, options.threshold)
     if options.junit:
         write_whole(options.junit, _junit(compared))
@@ -92,10 +96,8 @@ def run(options: argparse.Namespace) -> int:
     return compared.status
 
 
-def show(compared: "Compared") -> None:
+def show(compared: Compared) -> None:
     """Print a comparison for people."""
-    from reperf.measuring.comparison_output import HEADINGS, LEFT, first_lines, last_lines  # noqa: PLC0415
-
     print_lines(first_lines(compared))
     if compared.rows:
         styles = [_STYLES.get(cell.verdict.judgement, "") for cell, _ in compared.rows]
@@ -116,17 +118,12 @@ def print_table(
     styles: Sequence[str] = (),
 ) -> None:
     """Print a table between two empty lines."""
-    from reperf.terminal import table_lines, width_here  # noqa: PLC0415 - rich is slow to import
-
     lines = table_lines(headings, left, rows, styles=styles, width=width_here())
     print("", *lines, "", sep="\n")
 
 
-def _junit(compared: "Compared") -> str:
+def _junit(compared: Compared) -> str:
     """The comparison as JUnit's XML, with a test case a cell."""
-    from reperf.junit import Case, junit  # noqa: PLC0415
-    from reperf.measuring.comparison_output import summary  # noqa: PLC0415
-
     cases = []
     for cell, (name, *numbers, verdict) in compared.rows:
         outcome = _OUTCOMES.get(cell.verdict.judgement, "")

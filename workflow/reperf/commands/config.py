@@ -6,19 +6,23 @@ import os
 from pathlib import Path
 from typing import Any
 
+from reperf import tables
+from reperf.config import Report
 from reperf.errors import ReperfError
 from reperf.files import whole_file
 from reperf.layout import ROOT
+from reperf.plans.run_plan import RunPlan
+from reperf.records.run_record import RunRecord
 from reperf.text import count, printable
+from reperf.validation import SchemaOfFile
 
 SCHEMAS = ("config", "run", "plan", "measurements", "summary")
 """The JSON Schemas in workflow/schemas/: of a configuration, run.json, plan.json, and a row of
 either table."""
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser("config", help="check, begin or explain a configuration")
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
     actions = parser.add_subparsers(required=True, dest="form", metavar="ACTION")
     check = actions.add_parser("check", help="check a report and say what of it cannot run here")
     check.add_argument("files", type=Path, nargs="+", metavar="FILE", help="as for --configfile")
@@ -33,7 +37,8 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run_check(options: argparse.Namespace) -> int:
     """Print what a report asks for."""
-    from reperf.configfiles import read_report  # noqa: PLC0415 - a second of libraries
+    # It looks at this machine, and what is installed to measure logs alone cannot.
+    from reperf.configfiles import read_report  # noqa: PLC0415
 
     report, name = read_report(options.files)
     runs = sum(len(report.runs(suite)) for suite in report.suites)
@@ -63,12 +68,6 @@ def run_schema(options: argparse.Namespace) -> int:
 
 def schema_of(name: str) -> dict[str, Any]:
     """One of the `SCHEMAS`, by its name."""
-    from reperf import tables  # noqa: PLC0415
-    from reperf.config import Report  # noqa: PLC0415
-    from reperf.plans.run_plan import RunPlan  # noqa: PLC0415
-    from reperf.records.run_record import RunRecord  # noqa: PLC0415
-    from reperf.validation import SchemaOfFile  # noqa: PLC0415
-
     match name:
         case "config":
             schema = Report.model_json_schema(schema_generator=SchemaOfFile)

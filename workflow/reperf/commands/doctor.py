@@ -1,18 +1,17 @@
 """`reperf doctor`: look at every node for what ruins benchmarks, before it ruins one."""
 
 import argparse
-from typing import Any
 
 from reperf.commands import ask_for_report, tell
+from reperf.layout import DIAGNOSIS
+from reperf.text import count
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "doctor",
-        help="look at every node for what ruins benchmarks",
-        description="Look for what ruins benchmarks on every node where a profile runs its report. "
-        "Exit status: 0 no error, though perhaps warnings; 1 something would spoil runs.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Look for what ruins benchmarks on every node where a profile runs its report. Exit "
+        "status: 0 no error, though perhaps warnings; 1 something would spoil runs."
     )
     ask_for_report(parser)
     parser.set_defaults(run=run)
@@ -21,13 +20,11 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 def run(options: argparse.Namespace) -> int:
     """Show what was found, and keep it where the report looks for it."""
     tell("reading the report")
-    from rich.console import Console  # noqa: PLC0415 - a second of libraries
+    from rich.console import Console  # noqa: PLC0415 - a second of libraries, after the first line
 
     from reperf.doctor.examine import examine  # noqa: PLC0415
     from reperf.doctor.screen import show  # noqa: PLC0415
     from reperf.doctor.targets import prepare  # noqa: PLC0415
-    from reperf.layout import DIAGNOSIS  # noqa: PLC0415
-    from reperf.text import count  # noqa: PLC0415
 
     nodes, report, configfile = prepare(options.profile, options.configfile)
     profile = options.profile or "default"

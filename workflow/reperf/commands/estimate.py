@@ -1,22 +1,22 @@
 """`reperf estimate`: what a report will cost, before it starts."""
 
 import argparse
-from typing import Any
 
 from reperf.commands import ask_for_report, count
+from reperf.configfiles import read_profile
 from reperf.errors import ReperfError
+from reperf.plans.checking import check_profile, check_report
+from reperf.plans.costs import describe_costs
 from reperf.text import printable
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "estimate",
-        help="estimate what a report will cost: runs, hours, downloads, disk",
-        description="Estimate what a report will cost: its runs, the hours that they usually take "
-        "and take at most, downloads, disk and memory; and say whether its repeats can rank its "
-        "systems, and what cannot run, and why. Nothing is started or written. The exit status is "
-        "1 if the report would be refused as it is.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Estimate what a report will cost: its runs, the hours that they usually take and take at "
+        "most, downloads, disk and memory; and say whether its repeats can rank its systems, and "
+        "what cannot run, and why. Nothing is started or written. The exit status is 1 if the "
+        "report would be refused as it is."
     )
     ask_for_report(parser)
     parser.add_argument(
@@ -30,10 +30,6 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print the lines; the report is refused as the workflow would refuse it."""
-    from reperf.configfiles import read_profile  # noqa: PLC0415 - a second of libraries
-    from reperf.plans.checking import check_profile, check_report  # noqa: PLC0415
-    from reperf.plans.costs import describe_costs  # noqa: PLC0415
-
     report, name, settings = read_profile(options.profile, options.configfile, options.devices)
     if not options.devices:
         check_profile(report, has_jobs="jobs" in settings, configfile=name)

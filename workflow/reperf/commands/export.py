@@ -3,42 +3,36 @@
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+import pandas as pd
+
+from reperf.drawing.labels import title_of, unit_of
+from reperf.drawing.panels import Entry, entries_of
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
+from reperf.number_format import ABSENT, percent, plain_number, sharing
 from reperf.suggestions import allowed
+from reperf.tables import read_summary
 from reperf.text import in_markdown, printable
 
-if TYPE_CHECKING:
-    from reperf.drawing.panels import Entry
-
 FORMATS = ("markdown", "latex", "csv")
-HEADINGS = (
-    "System",
-    "Topology",
-    "Median",
-    "Min",
-    "Max",
-    "Speedup",
-    "Efficiency",
-    "Runs",
-    "Remarks",
-)
-RIGHT = HEADINGS[2:-1]  # the columns of numbers
-SCALING = ["Speedup", "Efficiency"]
-NUMBERS = ("throughput_median", "throughput_min", "throughput_max", "speedup", "efficiency")
+NUMBERS = {
+    "Median": "throughput_median",
+    "Min": "throughput_min",
+    "Max": "throughput_max",
+    "Speedup": "speedup",
+    "Efficiency": "efficiency",
+}  # heading -> column of summary.csv
+HEADINGS = ("System", "Topology", *NUMBERS, "Runs", "Remarks")
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "export",
-        help="print a suite's table as Markdown, LaTeX or CSV",
-        description="Print the table of a suite, with the remarks that the report's page has: "
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Print the table of a suite, with the remarks that the report's page has: "
         r"`reperf export --format latex resnet50-fp32 > resnet50.tex`, and \input{resnet50.tex} in "
         "the paper, which needs the package booktabs. CSV has all digits, and a column for the "
-        "unit.",
+        "unit."
     )
     parser.add_argument("suite", metavar="SUITE", help="its name in the report")
     parser.add_argument(
@@ -55,12 +49,6 @@ def run(options: argparse.Namespace) -> int:
 
     A cell without a number has its status in its place; a scattered cell has no speedup.
     """
-    import pandas as pd  # noqa: PLC0415 - 0.5 s
-
-    from reperf.drawing.labels import title_of, unit_of  # noqa: PLC0415
-    from reperf.drawing.panels import entries_of  # noqa: PLC0415
-    from reperf.tables import read_summary  # noqa: PLC0415
-
     summary = read_summary(options.summary)
     cells = summary[summary["suite"] == options.suite]
     if cells.empty:
@@ -71,21 +59,21 @@ def run(options: argparse.Namespace) -> int:
     rows = [_row(one, exact=exact) for one in entries]
     table = pd.DataFrame(rows, columns=HEADINGS, dtype=object)
     if not exact and not any(one.scales for one in entries):
-        table = table.drop(columns=SCALING)  # 1 by definition
+        table = table.drop(columns=["Speedup", "Efficiency"])  # 1 by definition
     unit = printable(unit_of(cells))
-    title = f"{printable(title_of(cells))}; {unit}"
+    title, right = f"{printable(title_of(cells))}; {unit}", {*NUMBERS, "Runs"}
     match options.format:
         case "csv":
             table.columns = [heading.lower() for heading in HEADINGS]
             table["unit"] = unit
             print(table.to_csv(index=False, lineterminator="\n"), end="")
         case "latex":
-            alignment = "".join("r" if heading in RIGHT else "l" for heading in table)
+            alignment = "".join("r" if heading in right else "l" for heading in table)
             table = table.rename(columns={"Median": f"Median, {unit}"})
             print(f"% {title}")
             print(table.to_latex(index=False, escape=True, column_format=alignment), end="")
         case "markdown":
-            rule = ["---:" if heading in RIGHT else "---" for heading in table]
+            rule = ["---:" if heading in right else "---" for heading in table]
             shown = [table, rule, *(map(in_markdown, row) for row in table.to_numpy())]
             print(
                 f"**{in_markdown(title)}**\n",
@@ -95,17 +83,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _row(entry: "Entry", *, exact: bool) -> Sequence[str]:
-    import pandas as pd  # noqa: PLC0415
-
-    from reperf.number_format import ABSENT, percent, plain_number, sharing  # noqa: PLC0415
-
+def _row(entry: Entry, *, exact: bool) -> Sequence[str]:
     cell = entry.row
     topology = ", ".join(filter(None, (cell.topology, sharing(cell))))
     place, runs = (printable(entry.series), topology), str(cell.n)
     if not entry.measured:
         return *place, cell.status, "", "", "", "", runs, ""
-    values = [getattr(cell, name) for name in NUMBERS]
+    values = [getattr(cell, name) for name in NUMBERS.values()]
     if exact:
         numbers = ["" if pd.isna(value) else repr(float(value)) for value in values]
     else:

@@ -3,7 +3,7 @@
 import argparse
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reperf.commands.compare import (
     BAD_INPUT,
@@ -13,20 +13,19 @@ from reperf.commands.compare import (
     print_table,
 )
 from reperf.files import write_whole
-
-if TYPE_CHECKING:
-    from reperf.measuring.history import History, Line
+from reperf.measuring.comparison import MATCHED
+from reperf.measuring.comparison_output import lines_of, signed
+from reperf.measuring.history import FEWEST, History, Line, history_of
+from reperf.number_format import in_four_digits
 
 HEADINGS = ("cell", "points", "first", "last", "unit", "newest", "steps")
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "history",
-        help="how the cells of many reports changed over time, and where they stepped",
-        description="Read all archives and reports in a folder and below it, in the order in which "
-        "they were measured. Exit status: 0, or 2 for wrong arguments or input.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Read all archives and reports in a folder and below it, in the order in which they were "
+        "measured. Exit status: 0, or 2 for wrong arguments or input."
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="of archives or reports")
     ask_for_threshold(parser)
@@ -37,9 +36,6 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a line for each cell."""
-    from reperf.measuring.history import FEWEST, history_of  # noqa: PLC0415
-    from reperf.number_format import in_four_digits  # noqa: PLC0415
-
     history = history_of(options.folder, options.threshold)
     if options.html:
         from reperf.report.html import render_history  # noqa: PLC0415 - libraries
@@ -65,18 +61,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _steps(line: "Line") -> str:
-    from reperf.measuring.comparison_output import signed  # noqa: PLC0415
-
+def _steps(line: Line) -> str:
     return "; ".join(
         f"{signed(step.ratio)} {line.points[step.at].date[:10]}" for step in line.steps
     )
 
 
-def _notes(history: "History") -> list[str]:
+def _notes(history: History) -> list[str]:
     """What differs at each step of a cell, and what was left out."""
-    from reperf.measuring.comparison_output import lines_of, signed  # noqa: PLC0415
-
     notes = []
     for line in history.lines:
         for step in line.steps:
@@ -87,9 +79,7 @@ def _notes(history: "History") -> list[str]:
     return notes + [f"left out: {why}" for why in history.left_out]
 
 
-def _object(history: "History") -> dict[str, Any]:
-    from reperf.measuring.comparison import MATCHED  # noqa: PLC0415
-
+def _object(history: History) -> dict[str, Any]:
     return {
         "cells": [
             {

@@ -3,96 +3,24 @@
 import argparse
 import re
 from collections.abc import Callable
+from pathlib import Path
 from string import Template
-from typing import Any
 
 from reperf.commands import ask_for_files, count
+from reperf.config.words import topology_shape
+from reperf.configfiles import read_report
 
-_MANIFEST = Template("""\
-# Pods for `snakemake --profile hosts`. In site.yaml:
-#   cluster:
-#     hosts: [$hosts]
-#     remote: kubectl exec -i job/{host} --
-#     devices_per_node: $devices
-apiVersion: jobset.x-k8s.io/v1alpha2
-kind: JobSet
-metadata: {name: reperf, namespace: $namespace}
-spec:
-  replicatedJobs:
-    - name: node # its jobs are reperf-node-0, reperf-node-1, ..
-      replicas: $nodes
-      template:
-        spec:
-          parallelism: 1
-          completions: 1
-          template:
-            metadata: {labels: {app: reperf}}
-            spec:
-              serviceAccountName: reperf
-              restartPolicy: Never
-              # The pods are nodes: no two of them share a machine.
-              affinity:
-                podAntiAffinity:
-                  requiredDuringSchedulingIgnoredDuringExecution:
-                    - topologyKey: kubernetes.io/hostname
-                      labelSelector: {matchLabels: {app: reperf}}
-              containers:
-                - name: node
-                  image: "$image"
-                  command: [sleep, infinity]
-                  workingDir: /work
-                  resources: {limits: {$limits}}
-                  securityContext:
-                    capabilities: {add: [IPC_LOCK]} # InfiniBand registers memory
-                  volumeMounts:
-                    - {name: work, mountPath: /work}
-                    - {name: memory, mountPath: /dev/shm}
-              volumes:
-                - name: work # shared by all pods: ReadWriteMany
-                  persistentVolumeClaim: {claimName: $volume}
-                - name: memory # loaders and NCCL share it; the default is 64 MiB
-                  emptyDir: {medium: Memory}
-$services---
-# The first pod starts programs in the others.
-apiVersion: v1
-kind: ServiceAccount
-metadata: {name: reperf, namespace: $namespace}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: reperf, namespace: $namespace}
-rules:
-  - {apiGroups: [batch], resources: [jobs], verbs: [get]}
-  - {apiGroups: [""], resources: [pods], verbs: [get, list, watch]}
-  - {apiGroups: [""], resources: [pods/exec], verbs: [create, get]}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: reperf, namespace: $namespace}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: reperf}
-subjects: [{kind: ServiceAccount, name: reperf, namespace: $namespace}]
-""")
-
-_SERVICE = Template("""\
----
-# The name by which other pods find this one, and kubectl its job.
-apiVersion: v1
-kind: Service
-metadata: {name: $name, namespace: $namespace}
-spec:
-  clusterIP: None
-  publishNotReadyAddresses: true
-  selector: {jobset.sigs.k8s.io/jobset-name: reperf, jobset.sigs.k8s.io/job-index: "$number"}
-""")
+_MANIFEST, _SERVICE = (
+    Template(Path(__file__).with_name(name).read_text(encoding="utf-8"))
+    for name in ("jobset.yaml.template", "service.yaml.template")
+)
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "manifest",
-        help="print the pods in which a report trains, for kubectl apply",
-        description="Print a Kubernetes JobSet of as many pods as the report has nodes, with "
-        "the GPUs that it wants on each, and the lines of site.yaml that train on them.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Print a Kubernetes JobSet of as many pods as the report has nodes, with the GPUs that it "
+        "wants on each, and the lines of site.yaml that train on them."
     )
     parser.add_argument("kind", choices=("kubernetes",))
     ask_for_files(parser, "instead of the report that snakemake makes by itself")
@@ -133,9 +61,6 @@ def _matching(pattern: str, example: str) -> Callable[[str], str]:
 
 def run(options: argparse.Namespace) -> int:
     """Print the manifest."""
-    from reperf.config.words import topology_shape  # noqa: PLC0415 - a second of libraries
-    from reperf.configfiles import read_report  # noqa: PLC0415
-
     report, _ = read_report(options.configfile)
     shapes = [topology_shape(topology) for _, topology in report.asked]
     nodes, devices = map(max, zip((1, 1), *shapes, strict=True))

@@ -11,13 +11,21 @@ from functools import partial
 from math import isfinite
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from reperf.commands import count
-
-if TYPE_CHECKING:
-    from reperf.measuring.found_logs import RunResult
-    from reperf.measuring.measure import Measurement
+from reperf.config import topology_shape
+from reperf.errors import ReperfError
+from reperf.logs.facts import COMMAND_LINE
+from reperf.logs.formats import formats
+from reperf.logs.user_pattern import format_of
+from reperf.measuring.counts import all_counts
+from reperf.measuring.found_logs import MeasureRequest, RunResult, measure_paths
+from reperf.measuring.measure import Measurement, Method
+from reperf.measuring.results_table import csv_lines, table
+from reperf.suggestions import allowed, did_you_mean
+from reperf.terminal import width_here
+from reperf.values import TOPOLOGY
 
 WIDEST = "all"  # the window that is as wide as the log allows
 OFTEN = 0.2  # seconds after which a terminal shows again how many runs were found
@@ -25,13 +33,11 @@ REFUSED = 3  # exit status when some logs gave no number
 _Facts = dict[str, Any]
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "measure",
-        help="measure logs, whoever made them",
-        description="Measure every run in logs, in folders of them, and in .zip, .tar and .tar.gz "
-        "archives. Exit status: 0 all measured, 3 some refused, 2 wrong arguments.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Measure every run in logs, in folders of them, and in .zip, .tar and .tar.gz archives. "
+        "Exit status: 0 all measured, 3 some refused, 2 wrong arguments."
     )
     parser.add_argument(
         "paths", type=_existing, nargs="+", metavar="PATH", help="a log, a folder or an archive"
@@ -130,9 +136,6 @@ def _window(text: str) -> tuple[int, int] | str:
 
 
 def _topology(text: str) -> tuple[int, int]:
-    from reperf.config import topology_shape  # noqa: PLC0415 - a fifth of a second
-    from reperf.values import TOPOLOGY  # noqa: PLC0415
-
     if not re.search(TOPOLOGY, text):
         raise argparse.ArgumentTypeError(f"got {text!r}; allowed: nodes and devices, such as 2n8g")
     return topology_shape(text)
@@ -140,14 +143,6 @@ def _topology(text: str) -> tuple[int, int]:
 
 def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     """Print what each run gives: a table, or an object or a row per run as it is found."""
-    from reperf.logs.formats import formats  # noqa: PLC0415
-    from reperf.measuring.counts import all_counts  # noqa: PLC0415 - half a second of libraries
-    from reperf.measuring.found_logs import MeasureRequest, measure_paths  # noqa: PLC0415
-    from reperf.measuring.measure import Method  # noqa: PLC0415
-    from reperf.measuring.results_table import csv_lines, table  # noqa: PLC0415
-    from reperf.suggestions import allowed, did_you_mean  # noqa: PLC0415
-    from reperf.terminal import width_here  # noqa: PLC0415
-
     if options.format not in (None, *formats()):
         meant = did_you_mean(options.format, formats())
         may = f"{', '.join(formats())}, as docs/log-formats.md shows them{meant}"
@@ -179,7 +174,7 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     results = measure_paths(options.paths, request, processes=len(os.sched_getaffinity(0)))
     statuses: set[str] = set()
 
-    def watched() -> Iterator["RunResult"]:
+    def watched() -> Iterator[RunResult]:
         for result in results:
             statuses.add(result.measured.status)
             yield result
@@ -196,9 +191,6 @@ def run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
 
 
 def _check_pattern(parser: argparse.ArgumentParser, options: argparse.Namespace) -> None:
-    from reperf.errors import ReperfError  # noqa: PLC0415
-    from reperf.logs.user_pattern import format_of  # noqa: PLC0415
-
     if options.format is not None:
         parser.error("argument --pattern: not allowed with --format")
     try:
@@ -207,7 +199,7 @@ def _check_pattern(parser: argparse.ArgumentParser, options: argparse.Namespace)
         parser.error(f"argument --pattern: {error}")
 
 
-def _counted(results: Iterable["RunResult"]) -> Iterator["RunResult"]:
+def _counted(results: Iterable[RunResult]) -> Iterator[RunResult]:
     """The results, counted on the terminal: the table comes when all of them are known."""
     shown, terminal = 0.0, sys.stderr.isatty()
     for number, result in enumerate(results, 1):
@@ -228,12 +220,10 @@ def _sources(facts: _Facts) -> list[tuple[str, Any]]:
     known = {name: value for name, value in facts.items() if name != "topology"}
     if "topology" in facts:
         known["nodes"], known["devices_per_node"] = facts["topology"]
-    from reperf.logs.facts import COMMAND_LINE  # noqa: PLC0415 - as in run
-
     return [(COMMAND_LINE, list(known.items()))]
 
 
-def _object(measured: "Measurement") -> str:
+def _object(measured: Measurement) -> str:
     """A run as JSON, which has neither infinite numbers nor NaN: they become null."""
     fields = asdict(measured).items()
     odd = {name: None for name, value in fields if isinstance(value, float) and not isfinite(value)}

@@ -4,20 +4,20 @@ import argparse
 import json
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 from reperf.commands.compare import BAD_INPUT, LARGEST_THRESHOLD, print_lines, print_table
+from reperf.measuring.comparison import cells_of, rows_of
+from reperf.measuring.comparison_output import NOTHING_COMPARABLE, as_percentage, lines_of, signed
+from reperf.measuring.noise import LEAST_FREEDOM, noise_of
+from reperf.measuring.report_sides import differences, read_side
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "noise",
-        help="how much numbers vary between reports of the same build: the threshold for compare",
-        description="Compare two or more reports of one build, such as from several days, and "
-        "print the threshold above which `reperf compare` should report a change. Exit status: 0, "
-        "2 wrong "
-        "arguments or input, 3 nothing comparable.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Compare two or more reports of one build, such as from several days, and print the "
+        "threshold above which `reperf compare` should report a change. Exit status: 0, 2 wrong "
+        "arguments or input, 3 nothing comparable."
     )
     parser.add_argument("first", type=Path, metavar="REPORT", help="as for reperf compare")
     parser.add_argument("others", type=Path, nargs="+", metavar="REPORT")
@@ -27,16 +27,6 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print how much cells vary between reports, and the threshold."""
-    from reperf.measuring.comparison import cells_of, rows_of  # noqa: PLC0415
-    from reperf.measuring.comparison_output import (  # noqa: PLC0415
-        NOTHING_COMPARABLE,
-        as_percentage,
-        lines_of,
-        signed,
-    )
-    from reperf.measuring.noise import LEAST_FREEDOM, noise_of  # noqa: PLC0415
-    from reperf.measuring.report_sides import differences, read_side  # noqa: PLC0415
-
     sides = [read_side(path) for path in (options.first, *options.others)]
     noise = noise_of(sides)
     status = 0 if noise.cells else NOTHING_COMPARABLE

@@ -6,28 +6,25 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from reperf.archive.reproduce import CONFIGURATION, prepare
 from reperf.commands import ask_for_files
 from reperf.commands.compare import BAD_INPUT, ask_for_page, ask_for_threshold, print_lines, show
 from reperf.errors import ReperfError
 from reperf.files import write_whole
+from reperf.layout import ALL_MEASUREMENTS
+from reperf.measuring.comparison_output import Compared, as_object, as_percentage, compare_paths
 from reperf.text import count, listed
-
-if TYPE_CHECKING:
-    from reperf.measuring.comparison_output import Compared
 
 NOT_REPRODUCED, CANNOT_TELL = 1, 3  # exit statuses
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "reproduce",
-        help="measure an archive's suite again, and say whether the numbers agree",
-        description="Run the suite of an archive here, with its configuration and its locks, in a "
-        "new folder. Exit status: 0 reproduced, 1 not reproduced, 2 wrong arguments or "
-        "input, or the workflow could not run, 3 cannot tell. A second call continues.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Run the suite of an archive here, with its configuration and its locks, in a new folder. "
+        "Exit status: 0 reproduced, 1 not reproduced, 2 wrong arguments or input, or the workflow "
+        "could not run, 3 cannot tell. A second call continues."
     )
     parser.add_argument("archive", type=Path, metavar="ARCHIVE", help="of a suite")
     parser.add_argument(
@@ -49,10 +46,6 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Run an archive's suite again, and print the verdict."""
-    from reperf.archive.reproduce import prepare  # noqa: PLC0415
-    from reperf.layout import ALL_MEASUREMENTS  # noqa: PLC0415
-    from reperf.measuring.comparison_output import as_object, compare_paths  # noqa: PLC0415
-
     prepared = prepare(options.archive, options.to, its_code=options.trainers)
     code = "the archive's" if prepared.with_its_code else "this checkout's"
     lines = [f"{options.archive}: SHA-256 {prepared.archive_sha256}"]
@@ -84,8 +77,6 @@ def run(options: argparse.Namespace) -> int:
 
 def _run_workflow(options: argparse.Namespace) -> int:
     """Call Snakemake in the folder; what it prints goes to standard error."""
-    from reperf.archive.reproduce import CONFIGURATION  # noqa: PLC0415
-
     profile = ["--profile", options.profile] if options.profile else []
     files = [CONFIGURATION, *(str(path.absolute()) for path in options.configfile)]
     command = [sys.executable, "-m", "snakemake", *profile, "--configfile", *files]
@@ -96,15 +87,13 @@ def _run_workflow(options: argparse.Namespace) -> int:
     return answer.returncode
 
 
-def verdict_of(compared: "Compared") -> tuple[str, int]:
+def verdict_of(compared: Compared) -> tuple[str, int]:
     """Whether all cells are the same, in words, and the exit status.
 
     Each cell is tested for equivalence at 2.5 % on either side. That all are equivalent needs no
     correction for their number: R. L. Berger, Multiparameter Hypothesis Testing and Acceptance
     Sampling, Technometrics 24 (1982), 295-300.
     """
-    from reperf.measuring.comparison_output import as_percentage  # noqa: PLC0415
-
     cells = compared.comparison.cells
     within = as_percentage(compared.threshold)
     apart = [

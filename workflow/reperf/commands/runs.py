@@ -3,27 +3,27 @@
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 from reperf.commands import ask_for_files, count
+from reperf.config import Run
 from reperf.errors import ReperfError
+from reperf.layout import tables_of
+from reperf.number_format import number
+from reperf.reruns import failed_runs, failed_searches, planned_runs
 from reperf.suggestions import did_you_mean
+from reperf.tables import read_measurements
+from reperf.terminal import table_lines, width_here
 from reperf.text import listed, printable
-
-if TYPE_CHECKING:
-    from reperf.config import Run
 
 WITHOUT = "none"  # the variant of runs that have none
 SHOWN = 12  # values that a refusal lists
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "runs",
-        help="show runs, or name their records for snakemake --forcerun",
-        description="Show the runs that fit every option given: a table in a terminal, else "
-        "a record file a line, for `snakemake --forcerun $(reperf runs --failed)`.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Show the runs that fit every option given: a table in a terminal, else a record file a "
+        "line, for `snakemake --forcerun $(reperf runs --failed)`."
     )
     ask_for_files(
         parser, "the report; left out: the one that snakemake was last called for in this folder"
@@ -50,8 +50,6 @@ def run(options: argparse.Namespace) -> int:
 
     Refused if no run fits: Snakemake treats an empty list as no argument at all.
     """
-    from reperf.reruns import failed_runs, failed_searches, planned_runs  # noqa: PLC0415 - pandas: 0.5 s
-
     chosen = planned_runs(options.configfile)
     if not chosen:
         raise ReperfError("the report has no runs")
@@ -70,13 +68,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(runs: "list[Run]") -> None:
+def _show(runs: list[Run]) -> None:
     """Show each run with its status, its number and the reason why it has none."""
-    from reperf.layout import tables_of  # noqa: PLC0415
-    from reperf.number_format import number  # noqa: PLC0415
-    from reperf.tables import read_measurements  # noqa: PLC0415
-    from reperf.terminal import table_lines, width_here  # noqa: PLC0415
-
     tables = [Path(tables_of(suite)[0]) for suite in dict.fromkeys(run.suite for run in runs)]
     measured = (read_measurements(table) for table in tables if table.exists())
     rows = {row.log: row for table in measured for row in table.itertuples()}
@@ -92,7 +85,7 @@ def _show(runs: "list[Run]") -> None:
     print(*table_lines(headings, headings, shown, width=width_here()), sep="\n")
 
 
-def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":
+def _that_fit(runs: list[Run], name: str, wanted: str | int) -> list[Run]:
     """The runs that have a value under a name."""
     fitting = [run for run in runs if wanted in _values(run, name)]
     if not fitting:
@@ -104,7 +97,7 @@ def _that_fit(runs: "list[Run]", name: str, wanted: str | int) -> "list[Run]":
     return fitting
 
 
-def _values(run: "Run", name: str) -> list[str | int]:
+def _values(run: Run, name: str) -> list[str | int]:
     if name != "variant":
         return [getattr(run, name)]
     variant = run.shown_variant

@@ -3,21 +3,21 @@
 import argparse
 import re
 from pathlib import Path
-from typing import Any
 
+from reperf.building.work_folder import lock_folder
 from reperf.commands import ask_for_report, count, tell
+from reperf.doctor.targets import prepare
 from reperf.errors import ReperfError
+from reperf.survey.campaign import survey
+from reperf.training.slurm import cancel_left_jobs
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "survey",
-        help="train one short cell on every node, and name slow nodes and links",
-        description="Train a single-node cell several times on every node of the cluster, and "
-        "name the nodes that are slow or compute different results. Exit status: 0 none is named "
-        "and "
-        "all answer, 1 otherwise.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "Train a single-node cell several times on every node of the cluster, and name the nodes "
+        "that are slow or compute different results. Exit status: 0 none is named and all answer, "
+        "1 otherwise."
     )
     ask_for_report(parser)
     parser.add_argument("--suite", metavar="NAME", help="whose cell; default: the report's first")
@@ -71,11 +71,6 @@ def _margin(text: str) -> float:
 
 def run(options: argparse.Namespace) -> int:
     """Survey the nodes, and show what was found."""
-    from reperf.building.work_folder import lock_folder  # noqa: PLC0415 - a second of libraries
-    from reperf.doctor.targets import prepare  # noqa: PLC0415
-    from reperf.survey.campaign import survey  # noqa: PLC0415
-    from reperf.training.slurm import cancel_left_jobs  # noqa: PLC0415
-
     _, report, _ = prepare(options.profile, options.configfile)
     if not report.cluster:
         raise ReperfError(

@@ -5,17 +5,22 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any, NamedTuple, get_args
+from typing import Any, NamedTuple, get_args
 
+from reperf import machine
+from reperf.builds import Build, ImageBuild, LockBuild, why_build
+from reperf.builds.engines import engine_here
+from reperf.builds.fitness import why_not_computed, why_unfit
+from reperf.config import Container
+from reperf.config.site import ENGINES
 from reperf.errors import ReperfError
+from reperf.host import Host
 from reperf.suggestions import allowed
+from reperf.systems import Device, Needs, Precision, System, load_systems
 from reperf.systems.gpu_rules import ARCHITECTURE
+from reperf.systems.workloads import load_workloads
+from reperf.terminal import table_lines, width_here
 from reperf.text import printable
-
-if TYPE_CHECKING:
-    from reperf.builds import Build
-    from reperf.host import Host
-    from reperf.systems import Device, Needs, Precision, System
 
 HEADINGS = ("system", "trains", "on CPUs", "on GPUs", "builds")
 
@@ -24,7 +29,7 @@ class _Build(NamedTuple):
     """One way in which a system gets its framework."""
 
     name: str  # such as "cuda lock" or "image"
-    devices: tuple["Device", ...]
+    devices: tuple[Device, ...]
     architectures: Sequence[str]
     """The capabilities that its GPU code is compiled for; empty if no source lists them."""
     driver: str | None
@@ -32,14 +37,12 @@ class _Build(NamedTuple):
     why_not: str | None  # why it does not run on this machine's GPUs
 
 
-def add(commands: "argparse._SubParsersAction[Any]") -> None:
-    """Add the command to the parser of `reperf`."""
-    parser = commands.add_parser(
-        "systems",
-        help="list which system trains what, in which precision, and what is installed here",
-        description="List the systems: the workloads that each trains, the precisions in which "
-        "this machine's CPU and GPUs can train them, the GPUs and the driver that its builds "
-        "need, and which of these builds this folder has.",
+def add(parser: argparse.ArgumentParser) -> None:
+    """Add the options."""
+    parser.description = (
+        "List the systems: the workloads that each trains, the precisions in which this machine's "
+        "CPU and GPUs can train them, the GPUs and the driver that its builds need, and which of "
+        "these builds this folder has."
     )
     parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="systems that train it")
     parser.add_argument("--json", action="store_true", help="one JSON object")
@@ -48,17 +51,13 @@ def add(commands: "argparse._SubParsersAction[Any]") -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Print a table, or a JSON object."""
-    from reperf.machine import describe_host  # noqa: PLC0415 - a second of libraries
-    from reperf.systems import load_systems  # noqa: PLC0415
-    from reperf.systems.workloads import load_workloads  # noqa: PLC0415
-
     wanted = options.workload
     if wanted is not None and wanted not in load_workloads():
         raise ReperfError(f"{wanted}: no workload; {allowed(wanted, load_workloads())}")
     systems = [
         system for system in load_systems().values() if wanted is None or system.trains(wanted)
     ]
-    host = describe_host()
+    host = machine.describe_host()
     if options.json:
         print(json.dumps({one.id: _object(one, host) for one in systems}, indent=2))
     else:
@@ -66,16 +65,14 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _show(rows: Sequence[Sequence[str]], host: "Host") -> None:
-    from reperf.terminal import table_lines, width_here  # noqa: PLC0415 - rich
-
+def _show(rows: Sequence[Sequence[str]], host: Host) -> None:
     print(*table_lines(HEADINGS, HEADINGS, rows, width=width_here()), sep="\n")
     gpus = ", ".join(dict.fromkeys(f"{gpu.name} ({gpu.capability})" for gpu in host.gpus))
     print("GPUs by compute capability; -: in no precision")
     print(printable(f"this machine: {host.cpu}; GPUs: {gpus or 'none'}"))
 
 
-def _rows(system: "System", host: "Host", wanted: str | None) -> Iterator[tuple[str, ...]]:
+def _rows(system: System, host: Host, wanted: str | None) -> Iterator[tuple[str, ...]]:
     """A row for each set of precisions, whose workloads share it, and for each build."""
     by_precision: dict[tuple[str, ...], list[str]] = {}
     for workload in filter(system.trains, system.workloads):
@@ -106,16 +103,13 @@ def _said(build: _Build) -> str:
     return f"{line}; {gpus}" + (f", driver {build.driver}" if build.driver else "")
 
 
-def _precisions(system: "System", workload: str, host: "Host") -> "dict[Device, list[Precision]]":
+def _precisions(system: System, workload: str, host: Host) -> dict[Device, list[Precision]]:
     """In which precisions this machine can train, by device; on unknown GPUs in all of them."""
-    from reperf.builds.fitness import why_not_computed  # noqa: PLC0415
-    from reperf.machine import cpu_flags  # noqa: PLC0415
-    from reperf.systems import Device  # noqa: PLC0415
 
-    def lacks(precision: "Precision", device: "Device") -> str | None:
+    def lacks(precision: Precision, device: Device) -> str | None:
         if device == "cuda":
             return why_not_computed(precision, [host])
-        return system.why_not_on_processor(precision, cpu_flags())
+        return system.why_not_on_processor(precision, machine.cpu_flags())
 
     return {
         device: [
@@ -127,14 +121,8 @@ def _precisions(system: "System", workload: str, host: "Host") -> "dict[Device, 
     }
 
 
-def _builds(system: "System", host: "Host") -> Iterator[_Build]:
+def _builds(system: System, host: Host) -> Iterator[_Build]:
     """The builds of a system, those for CPUs first."""
-    from reperf.builds import ImageBuild, LockBuild  # noqa: PLC0415
-    from reperf.builds.engines import engine_here  # noqa: PLC0415
-    from reperf.config import Container  # noqa: PLC0415
-    from reperf.config.site import ENGINES  # noqa: PLC0415
-    from reperf.systems import Device  # noqa: PLC0415
-
     for name in system.host.locks:
         build = LockBuild(system, name)
         if "lock" in system.ways(build.device) and system.precisions.get(build.device):
@@ -147,16 +135,13 @@ def _builds(system: "System", host: "Host") -> Iterator[_Build]:
 
 
 def _build(
-    name: str, build: "Build", devices: "tuple[Device, ...]", needs: "Needs", host: "Host"
+    name: str, build: Build, devices: tuple[Device, ...], needs: Needs, host: Host
 ) -> _Build:
-    from reperf.builds import why_build  # noqa: PLC0415
-    from reperf.builds.fitness import why_unfit  # noqa: PLC0415
-
     unfit = why_unfit(build, [host]) if "cuda" in devices and host.gpus else None
     return _Build(name, devices, needs.architectures, needs.driver, not why_build(build), unfit)
 
 
-def _object(system: "System", host: "Host") -> dict[str, Any]:
+def _object(system: System, host: Host) -> dict[str, Any]:
     return {
         "title": system.title,
         "workloads": {

@@ -20,6 +20,7 @@ Judge = Callable[[NodeReport, Probe], Verdict | None]
 """Judges one node by what it reported; None where it has no such thing, or does not report it."""
 
 CLOCKS_APART_SECONDS = 1.0
+_WITHOUT_COMPILER = "install gcc and g++, or name others by CC and CXX; or take an image with them"
 
 
 @dataclass(frozen=True)
@@ -124,46 +125,35 @@ def _judge_of_build(survey: Survey, build: str) -> Judge:
     compiling: dict[Device, set[str]] = defaultdict(set)
     for run in survey.report.run_of_each_entry():
         varied = load_systems()[run.system].varied(run.variant)
-        if (
-            run.variant
-            and build_of(run).id == build
-            and any(variant.compiles for variant in varied)
-        ):
+        if run.variant and build_of(run).id == build and any(one.compiles for one in varied):
             compiling[run.device].add(run.variant)
     usual = _most_common(survey, partial(_installed, build=build))
-    return partial(_judge_build, build=build, recipe=recipe, usual=usual, compiling=compiling)
 
+    def judge(_: NodeReport, probe: Probe) -> Verdict:
+        state, installed = probe.environments[build], _installed(probe, build)
+        advice = "it must lie in the shared folder, and so must its Python"
+        if state.trouble:
+            return Verdict("error", state.trouble, advice)
+        if state.recipe_sha256 != recipe:
+            here = (state.recipe_sha256 or "")[:12]
+            return Verdict("error", f"made from the recipe {here}, elsewhere {recipe[:12]}", advice)
+        if state.unfit:
+            return Verdict("error", state.unfit, "docs/systems.md says which builds run there")
+        if installed is not None and usual is not None and installed != usual:
+            here, elsewhere = (
+                ", ".join(sorted(names)) or "missing"
+                for names in (installed - usual, usual - installed)
+            )
+            return Verdict("error", f"{here} here, {elsewhere} elsewhere", advice)
+        for device, variants in compiling.items():
+            if not state.compilers.get(device):
+                what = f"no compiler, which {' and '.join(sorted(variants))} needs"
+                return Verdict("error", what, _WITHOUT_COMPILER)
+        packages = count(len(state.packages), "package")
+        what = f"{state.framework}, Python {state.python}, {packages}; its trainer starts"
+        return Verdict("ok", what)
 
-def _judge_build(
-    _: NodeReport,
-    probe: Probe,
-    build: str,
-    recipe: str,
-    usual: set[str] | None,
-    compiling: dict[Device, set[str]],
-) -> Verdict:
-    state, installed = probe.environments[build], _installed(probe, build)
-    advice = "it must lie in the shared folder, and so must its Python"
-    if state.trouble:
-        return Verdict("error", state.trouble, advice)
-    if state.recipe_sha256 != recipe:
-        here = (state.recipe_sha256 or "")[:12]
-        return Verdict("error", f"made from the recipe {here}, elsewhere {recipe[:12]}", advice)
-    if state.unfit:
-        return Verdict("error", state.unfit, "docs/systems.md says which builds run there")
-    if installed is not None and usual is not None and installed != usual:
-        here, elsewhere = (
-            ", ".join(sorted(names)) or "missing"
-            for names in (installed - usual, usual - installed)
-        )
-        return Verdict("error", f"{here} here, {elsewhere} elsewhere", advice)
-    for device, variants in compiling.items():
-        if not state.compilers.get(device):
-            what = f"no compiler, which {' and '.join(sorted(variants))} needs"
-            advice = "install gcc and g++, or name others by CC and CXX; or take an image with them"
-            return Verdict("error", what, advice)
-    number = count(len(state.packages), "package")
-    return Verdict("ok", f"{state.framework}, Python {state.python}, {number}; its trainer starts")
+    return judge
 
 
 def _installed(probe: Probe, build: str) -> set[str] | None:

@@ -53,10 +53,11 @@ def look(request: Request) -> Probe:
     """See what this node is like."""
     # First, before the work below itself keeps the CPUs busy.
     readings = hardware.readings() | hardware.gpu_readings()
-    with ThreadPoolExecutor(cores()) as pool:
+    with ThreadPoolExecutor(cores() + 1) as pool:
+        host = pool.submit(describe_host)  # nvidia-smi takes a second
         states = [*pool.map(partial(_environment, request), request.runs)]
     return Probe(
-        host=describe_host(),
+        host=host.result(),
         shared_trouble=_meet(request),
         disk_free=hardware.disk_free(request.folder),
         ports=hardware.active_ports(),
