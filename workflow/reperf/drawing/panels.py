@@ -129,10 +129,6 @@ class Panel(Generic[Compared]):
         return self.ranked[0].cell.row if self.ranked else self.missing[0].row
 
     @property
-    def topology(self) -> str:
-        return str(self._row.topology)
-
-    @property
     def devices(self) -> int:
         return int(self._row.num_nodes) * int(self._row.devices_per_node)
 
