@@ -11,7 +11,7 @@ from reperf.number_format import in_four_digits
 from reperf.tables import SUMMARY, read_summary, write_table
 
 from tests.helpers.small_benchmark import Benchmark
-from tests.unit.report.eight_systems import dlperf, eight_systems
+from tests.unit.report.benchmarks import dlperf, eight_systems
 
 pytestmark = pytest.mark.browser
 DESK = {"width": 1280, "height": 900}
@@ -214,7 +214,7 @@ def test_the_report_follows_the_readers_colour_scheme(visit, scheme, dark):
 
 def test_the_buttons_change_the_theme_of_text_and_figures(visit):
     page = visit(scheme="light").page
-    word = "#results figure svg g[id$='text_1'] g"  # letters are paths, filled with a colour
+    word = "#results figure svg g[style*='--ink']"  # letters are paths, filled with a colour
     for theme, dark in (("dark", True), ("light", False)):
         page.get_by_text(theme, exact=True).click()
         assert (brightness(page, "body", "backgroundColor") < 60) == dark

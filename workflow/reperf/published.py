@@ -239,14 +239,9 @@ def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFram
     GPUs `amp` is fp16. To the columns of `PublishedTable.cells` come report, table, workload,
     precision and unit.
     """
+    said = ("report", "workload", "precision", "unit")
     cells = pd.concat(
-        table.cells.assign(
-            report=table.report,
-            table=table.id,
-            workload=table.workload,
-            precision=table.precision,
-            unit=table.unit,
-        )
+        table.cells.assign(table=table.id, **{name: getattr(table, name) for name in said})
         for table in load_tables()
         if table.unit
     )
@@ -308,14 +303,13 @@ def speedup(throughput: Decimal, baseline: Decimal) -> Decimal:
 def _speedup_of(fact: pd.Series, facts: pd.DataFrame) -> dict[str, Any]:
     """A cell's speedup over the fewest devices of its series, their topology; what is printed."""
     counted = facts[(facts["metric"] == "throughput") & facts["num_devices"].notna()]
-    ratio, baseline = None, ""
+    found = {"speedup": None, "baseline": "", "speedup_published": fact["speedup_published"]}
     if not counted.empty:
         fewest = counted.loc[counted["num_devices"].idxmin()]
-        baseline = fewest["topology"]
+        found["baseline"] = fewest["topology"]
         if fact["value"] is not None and fewest["value"] is not None:
-            ratio = speedup(fact["value"], fewest["value"])
-    printed = fact["speedup_published"]
-    return {"speedup": ratio, "baseline": baseline, "speedup_published": printed}
+            found["speedup"] = speedup(fact["value"], fewest["value"])
+    return found
 
 
 def _spread(fact: pd.Series) -> dict[str, Any]:
@@ -325,8 +319,7 @@ def _spread(fact: pd.Series) -> dict[str, Any]:
     for column in ("framework", "model", "precision", "batch_size_per_device", "topology"):
         repeats = repeats[repeats[column] == fact[column]]
     values = repeats["throughput"].tolist() or [None]
-    count = len(repeats) or None
-    return {"throughput_min": min(values), "throughput_max": max(values), "n": count}
+    return {"throughput_min": min(values), "throughput_max": max(values), "n": len(repeats) or None}
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,15 @@
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 from reperf.archive.container import Member, verified, write
 from reperf.archive.contents import write_archive
 from reperf.builds import build_of
-from reperf.config import Report
-from reperf.drawing.figures import draw_suite
+from reperf.config import Report, load_report
+from reperf.drawing import figures
 from reperf.files import sha256
 from reperf.host import Environment
 from reperf.layout import FIGURES, tables_of
@@ -24,25 +24,17 @@ from tests.helpers.runs import record_of
 from tests.helpers.step_logs import step_log
 
 GPUS_ONLY = {"system": "ngc-tensorflow1", "variants": "xla"}  # what no CPU can train
-
-
-def suite_of(name: str, precision: str, systems: list) -> dict:
-    asked = {"name": name, "workload": "resnet50", "precision": precision, "batch_size": 8}
-    return asked | {"systems": systems}
-
-
-SUITE = {
-    "title": "two repeats",
-    "topologies": ["1n1g", "1n2g"],
-    "repeats": 2,
-    "device": "cpu",
-    "suites": [
-        suite_of("resnet50", "fp32", ["pytorch", GPUS_ONLY]),
-        suite_of("another", "amp", ["pytorch"]),
-    ],
-}
 RUNS = "results/runs/resnet50/pytorch"
 RUN = f"{RUNS}/1n1g/1"  # the slowest of its cell
+
+
+def report_of(entries: Sequence[Any] = ("pytorch", GPUS_ONLY), **changes: Any) -> Report:
+    """A report of one suite; of the changes, batch_size and from are the suite's."""
+    suite = {"name": "resnet50", "workload": "resnet50", "precision": "fp32", "batch_size": 8}
+    suite |= {name: changes.pop(name) for name in ("batch_size", "from") if name in changes}
+    asked = {"title": "two repeats", "topologies": ["1n1g", "1n2g"], "repeats": 2, "device": "cpu"}
+    suites = [suite | {"systems": list(entries)}]
+    return load_report(asked | changes | {"suites": suites}).alone("resnet50")
 
 
 def leave_run(plan: RunPlan, status: str = "ok") -> None:
@@ -75,8 +67,8 @@ def leave_run(plan: RunPlan, status: str = "ok") -> None:
     shutil.copytree(run.folder, run.folder / "tries/1")
 
 
-def leave_suite(report: Report) -> None:
-    """Leave in the working folder what the workflow leaves there before it archives."""
+def archive_suite(report: Report, path: Path = Path("a.zip")) -> Path:
+    """The archive of a suite, whose files are left in the working folder as the workflow does."""
     (suite,) = report.suites
     for plan in Plans(report).runs.values():
         ended = (plan.run.topology, plan.run.repeat)
@@ -84,13 +76,8 @@ def leave_suite(report: Report) -> None:
     for table, text in measured_tables(suite, tuple(report.cells(suite))).items():
         Path(table).parent.mkdir(parents=True, exist_ok=True)
         Path(table).write_text(text)
-    draw_suite(*tables_of(suite.name), FIGURES.format(suite=suite.name))
-
-
-def archive_suite(report: Report, path: Path = Path("a.zip")) -> Path:
-    """The archive of such a suite; its files are left in the working folder."""
-    leave_suite(report)
-    write_archive(report, report.runs(report.suites[0]), path)
+    figures.draw_suite(*tables_of(suite.name), FIGURES.format(suite=suite.name))
+    write_archive(report, report.runs(suite), path)
     return path
 
 
@@ -127,11 +114,6 @@ def in_json(edit: Callable[[Any], object]) -> Change:
         return (json.dumps(value, indent=2, ensure_ascii=False) + "\n").encode()
 
     return change
-
-
-def entity(graph: dict, name: str) -> dict:
-    """What a crate says about something."""
-    return next(one for one in graph["@graph"] if one["@id"] == name)
 
 
 def rewritten(path: Path, changes: dict[str, Change | bytes | None]) -> Path:

@@ -9,13 +9,12 @@ from pathlib import Path
 import pandas as pd
 import pytest
 from reperf.archive.by_hand import check_table, worked_example
-from reperf.config import load_report
 from reperf.measuring.recheck import measured_tables
 from reperf.member_names import CHECK, README
 from reperf.tables import read_measurements
 
 from tests.helpers.step_logs import planned_log, step_log
-from tests.unit.archive.suites import RUN, SUITE, contents_of
+from tests.unit.archive.suites import RUN, contents_of, report_of
 
 LOGS = Path(__file__).parents[2] / "data/logs"
 
@@ -35,9 +34,8 @@ def computed(equation: str) -> tuple[float, float]:
 
 def measured(path: str, batch_size: int = 8) -> pd.DataFrame:
     """The rows of the logs of others."""
-    suite = SUITE["suites"][0] | {"systems": [], "from": path, "batch_size": batch_size}
-    report = load_report(SUITE | {"suites": [suite]})
-    return read_measurements(StringIO(next(iter(measured_tables(report.suites[0], ()).values()))))
+    suite = report_of([], batch_size=batch_size, **{"from": path}).suites[0]
+    return read_measurements(StringIO(next(iter(measured_tables(suite, ()).values()))))
 
 
 def inside(name: str) -> Path:
@@ -78,12 +76,17 @@ def test_every_run_has_its_division(archived):
     assert failed["quotient"] == failed["throughput"] == ""
 
 
+def one_log(folder: Path, text: str) -> pd.DataFrame:
+    """The rows of one log of others in a folder."""
+    folder.joinpath("1n2g").mkdir()
+    folder.joinpath("1n2g/one.log").write_text(text)
+    return measured("1n2g")
+
+
 def test_a_log_that_prints_no_sum_of_samples_counts_its_steps(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     log = re.sub(r'"samples": \d+, ', "", "\n".join(step_log(batch=16, world=2)))
-    Path("1n2g").mkdir()
-    Path("1n2g/one.log").write_text(log)
-    said = lines_of(worked_example(measured("1n2g"), inside))
+    said = lines_of(worked_example(one_log(tmp_path, log), inside))
     assert said["samples"] == "(120 - 20) x 16 (the global batch) = 1600"
     assert computed(said["seconds"])[1] == pytest.approx(16)
 
@@ -105,22 +108,17 @@ def test_times_of_day_are_subtracted_in_words(tmp_path, monkeypatch):
         "train.total_ips : 100.00 img/s\n"
         for iteration, time in enumerate(times)
     ]
-    Path("1n2g").mkdir()
-    Path("1n2g/one.log").write_text("".join(lines))
-    said = lines_of(worked_example(measured("1n2g"), inside))
+    said = lines_of(worked_example(one_log(tmp_path, "".join(lines)), inside))
     assert said["line 21"] == lines[20].strip()
     assert said["seconds"] == "16, from the time of the first line to that of the second"
 
 
 def test_a_number_that_two_lines_do_not_give_is_no_example(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    Path("1n2g").mkdir()
-    log = Path("1n2g/one.log")
-    log.write_text("\n".join(planned_log()))
-    rows = measured("1n2g")
+    rows = one_log(tmp_path, "\n".join(planned_log()))
     assert "quotient" in worked_example(rows, inside)
     for changed in ({"seconds": 3.0}, {"samples": 3.0}, {"method": "published"}, {"status": "oom"}):
         assert worked_example(rows.assign(**changed), inside).startswith("  No number"), changed
-    log.unlink()
+    Path("1n2g/one.log").unlink()
     assert worked_example(rows, inside).startswith("  No number")
     assert check_table(rows).count("\n") == 2

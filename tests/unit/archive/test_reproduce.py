@@ -15,7 +15,7 @@ from reperf.layout import ROOT
 from reperf.measuring.comparison_output import compare_paths
 
 from tests.helpers.report_tables import ROW, STEADY, written_report
-from tests.unit.archive.suites import SUITE, archive_suite, rewritten, suite_of
+from tests.unit.archive.suites import archive_suite, report_of, rewritten
 
 
 def test_a_folder_is_prepared_with_the_configuration_and_the_locks(archived, tmp_path):
@@ -36,9 +36,8 @@ def test_an_entrys_own_lock_comes_along(tmp_path, monkeypatch):
     lock = tmp_path / "1126/lock.txt"
     lock.write_bytes((ROOT / "envs/pytorch.txt").read_bytes() + b"# of a night\n")
     nightly = {"system": "pytorch", "lock": str(lock), "label": "nightly"}
-    suites = [suite_of("resnet50", "fp32", ["pytorch", nightly])]
-    asked = SUITE | {"repeats": 1, "topologies": ["1n1g"], "suites": suites}
-    archive = archive_suite(load_report(asked).alone("resnet50"))
+    asked = report_of(["pytorch", nightly], repeats=1, topologies=["1n1g"])
+    archive = archive_suite(asked)
     content = lock.read_bytes()
     lock.unlink()
     prepare(archive, tmp_path / "again")

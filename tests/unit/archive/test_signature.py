@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -23,54 +24,50 @@ def key(tmp_path) -> Path:
 
 
 @pytest.fixture
-def signed(key, archived, capsys) -> Path:
-    assert main(["archive", "sign", str(archived), "--key", str(key)]) == 0
-    assert capsys.readouterr().out == f"{archived}.sig: signs {archived}\n"
-    return archived
+def sign(archived, capsys) -> Callable[..., tuple[int, str]]:
+    """Sign the archive: the status, and what is printed."""
+
+    def call(key: Path | str) -> tuple[int, str]:
+        status = main(["archive", "sign", str(archived), "--key", str(key)])
+        return status, "".join(capsys.readouterr())
+
+    return call
 
 
-def verified(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """The one line with which an archive and its signature are verified, or refused."""
-    status = main(["archive", "verify", str(path), "--signers", "signers"])
-    said = capsys.readouterr()
-    assert (status == 0) == (not said.err)
-    [line] = (said.out + said.err).splitlines()
-    return line
+@pytest.fixture
+def verified(archived, capsys) -> Callable[[], str]:
+    """Verify the archive and its signature: the one line that is printed."""
+
+    def call() -> str:
+        status = main(["archive", "verify", str(archived), "--signers", "signers"])
+        said = capsys.readouterr()
+        assert (status == 0) == (not said.err)
+        [line] = (said.out + said.err).splitlines()
+        return line
+
+    return call
 
 
-def test_a_signature_names_who_made_it(signed, capsys):
-    assert verified(signed, capsys).endswith("; signed by ada@example.org")
-    assert main(["archive", "sign", str(signed), "--key", "key"]) == 0  # once more
-    capsys.readouterr()
-    assert verified(signed, capsys).endswith("; signed by ada@example.org")
-
-
-def test_a_signature_of_a_stranger_of_other_bytes_or_for_something_else_is_refused(
-    signed, key, capsys
-):
+def test_a_signature_names_who_made_it_and_no_other_is_taken(key, archived, sign, verified):
+    for _ in range(2):
+        assert sign(key) == (0, f"{archived}.sig: signs {archived}\n")
+        assert verified().endswith("; signed by ada@example.org")
     Path("other").write_text("other bytes")
-    for namespace, file in (("reperf", "other"), ("git", str(signed))):
+    for namespace, file in (("reperf", "other"), ("git", str(archived))):
+        command = ["ssh-keygen", "-q", "-Y", "sign", "-n", namespace, "-f", key]
         with Path(file).open("rb") as stream:
-            made = subprocess.run(
-                ["ssh-keygen", "-q", "-Y", "sign", "-n", namespace, "-f", key],
-                stdin=stream,
-                capture_output=True,
-                check=True,
-            )
-        Path(f"{signed}.sig").write_bytes(made.stdout)
-        assert verified(signed, capsys).startswith(f"reperf: {signed}: ssh-keygen -Y verify: ")
-    Path("signers").write_text("")
-    said = f"reperf: {signed}: ssh-keygen -Y find-principals: "
-    assert verified(signed, capsys).startswith(said)
+            made = subprocess.run(command, stdin=stream, capture_output=True, check=True)
+        Path(f"{archived}.sig").write_bytes(made.stdout)
+        assert verified().startswith(f"reperf: {archived}: ssh-keygen -Y verify: ")
+    Path("signers").write_text("")  # a stranger's
+    assert verified().startswith(f"reperf: {archived}: ssh-keygen -Y find-principals: ")
 
 
-def test_what_is_missing_for_a_signature_is_one_line(archived, key, capsys, monkeypatch):
-    assert verified(archived, capsys) == (
-        f"reperf: {archived}.sig: cannot be read: No such file or directory"
-    )
-    assert main(["archive", "sign", str(archived), "--key", "nowhere"]) == 1
-    assert capsys.readouterr().err.startswith(f"reperf: {archived}: ssh-keygen -Y sign: ")
+def test_what_is_missing_for_a_signature_is_one_line(key, archived, sign, verified, monkeypatch):
+    assert verified() == f"reperf: {archived}.sig: cannot be read: No such file or directory"
+    assert sign("nowhere")[1].startswith(f"reperf: {archived}: ssh-keygen -Y sign: ")
     monkeypatch.setenv("PATH", "")
-    assert main(["archive", "sign", str(archived), "--key", str(key)]) == 1
-    assert "ssh-keygen: No such file or directory; allowed: OpenSSH" in capsys.readouterr().err
+    status, said = sign(key)
+    assert status == 1
+    assert "ssh-keygen: No such file or directory; allowed: OpenSSH" in said
     assert not Path(f"{archived}.sig").exists()

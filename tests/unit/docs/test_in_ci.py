@@ -11,23 +11,23 @@ import yaml
 from tests.helpers.report_tables import written_report
 from tests.helpers.small_benchmark import ROOT
 
-EXAMPLE = ROOT / "docs/examples/benchmark.yml"
-STEPS = {
-    step.get("name"): step
-    for step in yaml.safe_load(EXAMPLE.read_text(encoding="utf-8"))["jobs"]["compare"]["steps"]
-}
+REPERF = Path(sys.executable).with_name("reperf")
+WORKFLOW = yaml.safe_load((ROOT / "docs/examples/benchmark.yml").read_text(encoding="utf-8"))
+[COMPARE] = [
+    step["run"] for step in WORKFLOW["jobs"]["compare"]["steps"] if step.get("name") == "Compare"
+]
 
 
 def compare(folder: Path) -> subprocess.CompletedProcess:
     """Run the step as CI does, in a clone's folder; `gh` notes what it is called with."""
     programs = folder / ".venv/bin"
     programs.mkdir(parents=True)
-    (programs / "reperf").symlink_to(Path(sys.executable).with_name("reperf"))
+    (programs / "reperf").symlink_to(REPERF)
     (folder / "gh").write_text('#!/bin/sh\necho "$@" > called\n')
     (folder / "gh").chmod(0o755)
     given = {"THRESHOLD": "1%", "PULL_REQUEST": "7", "GITHUB_REPOSITORY": "a/b"}
     return subprocess.run(
-        ["bash", "-e", "-o", "pipefail", "-c", STEPS["Compare"]["run"]],
+        ["bash", "-e", "-o", "pipefail", "-c", COMPARE],
         cwd=folder,
         env=os.environ | given | {"PATH": f"{folder}:{os.environ['PATH']}"},
         capture_output=True,
@@ -55,28 +55,22 @@ def test_a_slower_pull_request_fails_with_a_comment(tmp_path, factor, unit, stat
     assert ("::warning::no cell" in answer.stdout) == (unit == "tokens/s")
 
 
-def test_bad_input_fails_without_a_comment(tmp_path):
-    written_report(tmp_path / "main")
+@pytest.mark.parametrize(
+    ("there", "status", "why"),
+    [("main", 1, "reperf: results: no such file or folder"), (".", 0, "")],
+    ids=["bad input", "no results of main"],
+)
+def test_what_cannot_be_compared_has_no_comment(tmp_path, there, status, why):
+    written_report(tmp_path / there)
     answer = compare(tmp_path)
-    assert answer.returncode == 1
-    assert "reperf: results: no such file or folder" in answer.stderr
-    assert not (tmp_path / "called").exists()
-
-
-def test_without_results_of_main_nothing_is_compared(tmp_path):
-    written_report(tmp_path, 0.9)
-    assert compare(tmp_path).returncode == 0
+    assert (answer.returncode, why in answer.stderr) == (status, True)
     assert not (tmp_path / "called").exists()
 
 
 def test_a_report_is_begun_and_estimated_as_the_page_says(tmp_path):
-    reperf = Path(sys.executable).with_name("reperf")
+    (tmp_path / "benchmark").mkdir()
     for words in (
-        ["config", "init", "benchmark/report.yaml"],
-        ["estimate", "--devices", "8", "--configfile", "benchmark/report.yaml"],
+        "config init benchmark/report.yaml",
+        "estimate --devices 8 --configfile benchmark/report.yaml",
     ):
-        (tmp_path / "benchmark").mkdir(exist_ok=True)
-        answer = subprocess.run(
-            [reperf, *words], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert answer.returncode == 0, answer.stderr
+        subprocess.run([REPERF, *words.split()], cwd=tmp_path, check=True)

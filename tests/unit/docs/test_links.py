@@ -58,10 +58,3 @@ def test_what_a_page_links_to_is_there(page):
 def test_the_readme_leads_to_every_page():
     linked = {link.partition("#")[0] for link in links(ROOT / "README.md")}
     assert {f"docs/{page.name}" for page in ROOT.glob("docs/*.md")} <= linked
-
-
-def test_a_link_that_leads_nowhere_is_found(tmp_path):
-    page = tmp_path / "page.md"
-    page.write_text("# One `two`: Three!\n\n## More\n\n## More\n\n[a](b.md#c) ![d](e.png)\n")
-    assert list(links(page)) == ["b.md#c", "e.png"]
-    assert anchors(page) == {"one-two-three", "more", "more-1"}

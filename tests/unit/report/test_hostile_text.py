@@ -60,13 +60,12 @@ def pages_with(few: Benchmark, text: str) -> tuple[str, str]:
     ).context
     # A record stands behind each run, though no name leads from the one to the other.
     [suite] = context.suites
-    suite = replace(suite, cells=tuple(_with_record(cell, records[0]) for cell in suite.cells))
-    context = replace(context, records=records, suites=(suite,))
+    cells = tuple(
+        replace(cell, runs=tuple(replace(run, record=records[0]) for run in cell.runs))
+        for cell in suite.cells
+    )
+    context = replace(context, records=records, suites=(replace(suite, cells=cells),))
     return render_html(context, few.figures), render_markdown(context, "figures")
-
-
-def _with_record(cell, record):
-    return replace(cell, runs=tuple(replace(run, record=record) for run in cell.runs))
 
 
 def _record(record, text: str):

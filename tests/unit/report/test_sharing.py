@@ -2,9 +2,10 @@
 
 import pandas as pd
 import pytest
-from reperf.config import load_report
+from reperf.config import Run
 from reperf.drawing.figures import draw_suites_epochs
 from reperf.layout import EPOCHS
+from reperf.records.run_record import RunRecord
 
 from tests.unit.report.benchmarks import Benchmark, benchmark_of, record_of, row_of
 
@@ -26,14 +27,14 @@ RATES = {"jax": 9000.0, "pytorch": 7000.0, "pipedream": 9800.0, "fsdp": 3500.0}
 
 def shared(folder, **changes: object) -> Benchmark:
     """A benchmark of one run a cell, whose last device takes most memory."""
-    report = load_report({"repeats": 1, "suites": [SUITE]} | changes)
-    [suite] = report.suites
-    records = [
-        record_of(run, peak_memory_bytes=(*[2**30] * (run.world_size - 1), 3 * 2**30))
-        for run in report.runs(suite)
-    ]
-    rows = [row_of(one, RATES[one.run.system]) for one in records]
-    return benchmark_of(folder, report, list(report.cells(suite)), records, rows)
+
+    def record(run: Run) -> RunRecord:
+        return record_of(run, peak_memory_bytes=(*[2**30] * (run.world_size - 1), 3 * 2**30))
+
+    def row(one: RunRecord) -> dict:
+        return row_of(one, RATES[one.run.system])
+
+    return benchmark_of(folder, {"repeats": 1, "suites": [SUITE]} | changes, record, row)
 
 
 @pytest.fixture(scope="module")
@@ -46,22 +47,16 @@ def by_system(benchmark):
     return {one.cell.row.system: one for one in benchmark.context.suites[0].shared}
 
 
-def test_the_ratio_is_to_data_parallel_in_the_same_framework(by_system):
-    ratios = {system: one.ratio for system, one in by_system.items()}
-    assert list(ratios) == ["pytorch", "pipedream", "fsdp"]
-    assert ratios["pytorch"] is None
-    assert [ratios["pipedream"], ratios["fsdp"]] == pytest.approx([1.4, 0.5])
-
-
-def test_an_epoch_is_of_whole_global_batches(by_system):
-    # 1,281,167 images: 625 batches of 2,048, and 714 of 1,792.
+def test_a_cell_has_its_ratio_to_data_parallel_its_epoch_and_the_memory_of_its_stages(by_system):
+    """An epoch is of 1,281,167 images: 625 batches of 2,048, or 714 of 1,792."""
+    assert list(by_system) == ["pytorch", "pipedream", "fsdp"]
+    assert by_system["pytorch"].ratio is None
+    ratios = by_system["pipedream"].ratio, by_system["fsdp"].ratio
+    assert ratios == pytest.approx((1.4, 0.5))  # in the same framework
     assert by_system["pytorch"].cell.row.epoch_seconds == pytest.approx(625 * 2048 / 7000)
     assert by_system["pipedream"].cell.row.epoch_seconds == pytest.approx(714 * 1792 / 9800)
     updates = {system: one.updates for system, one in by_system.items()}
     assert updates == {"pytorch": "625", "pipedream": "714 + 4,998", "fsdp": "625"}
-
-
-def test_memory_is_each_stages_own(by_system):
     assert by_system["pipedream"].memory == "1.0 GiB + 3.0 GiB"
     assert by_system["fsdp"].memory == "3.0 GiB"
 

@@ -244,24 +244,12 @@ def draw_throughput(
     one is pale, and its mark stands beside its number.
     """
     cells = _drawable(cells)
-    cells = cells.assign(
-        name=cells["series"].map(partial(textwrap.fill, width=NAME)),
-        said=[textwrap.fill(_end_of(cell), LABEL) for cell in cells.itertuples()],
-    )
+    cells = cells.assign(said=[_end_of(cell) for cell in cells.itertuples()])
     rates = unit.endswith("/s") or not unit or unit.startswith("%")
-    groups = [own for _, own in cells.groupby("shape")]
-    lines = [len(own) + GAP for own in groups]
-    tall = 1 + max(text.count("\n") for text in [*cells["name"], *cells["said"]])
-    with the_style():
-        height = ROW * (0.4 + 0.6 * tall) * sum(lines) + 0.3
-        figure = _titled(title, f"{what}. {subtitle}", height)
-        plots = figure.subplots(len(groups), height_ratios=lines, squeeze=False)[:, 0]
-        for axes, own in zip(plots, groups, strict=True):
-            ranked = own.sort_values("throughput_median", ascending=not rates, kind="stable")
-            _draw_group(axes, ranked)
-        dots = "; a dot is a repeat" if any(map(len, cells["runs"])) else ""
-        plots[-1].set_xlabel(f"{printable(unit)}{dots}", fontsize=SMALL)
-    return figure
+    ranked = cells.sort_values("throughput_median", ascending=not rates, kind="stable")
+    dots = "; a dot is a repeat" if any(map(len, cells["runs"])) else ""
+    groups = [(_in_words(own), own) for _, own in ranked.groupby("shape")]
+    return _draw_bars(groups, title, f"{what}. {subtitle}", f"{printable(unit)}{dots}")
 
 
 def draw_scaling(column: str, cells: pd.DataFrame, subtitle: str) -> Figure:
@@ -340,7 +328,7 @@ def draw_steps(cells: pd.DataFrame, subtitle: str) -> Figure:
     cells = cells[cells["steps"].map(len) > 0]
     if cells.empty:
         return draw_nothing(f"Step times. {subtitle}", "No log prints the time of several steps.")
-    shown: list[Any] = []
+    shown: list[Row] = []
     for _, own in [*cells.groupby("shape")][::-1]:
         if shown and len(shown) + len(own) > MOST_PLOTS:
             break
@@ -364,46 +352,15 @@ def draw_steps(cells: pd.DataFrame, subtitle: str) -> Figure:
 def draw_epochs(
     cells: pd.DataFrame, title: str, subtitle: str, published: pd.DataFrame | None = None
 ) -> Figure:
-    """Bars of the seconds that an epoch takes, and beside them of the memory of each stage.
+    """Bars of the seconds that an epoch takes, and below them of the memory of each stage.
 
     A cell without a number shows its status instead of a bar. Published ones are drawn below the
     others, with words that say so.
     """
-    groups = [*_by_shape(cells)]
+    groups = list(_epochs_and_memory(cells, ""))
     if published is not None and len(published):
-        groups += [(f"As published: {words}", own) for words, own in _by_shape(published)]
-    rows = [(cell, _stages(cell)) for _, own in groups for cell in own.itertuples()]
-    lines = len(groups) * GAP + sum(1.6 + max(1, len(stages)) for _, stages in rows)
-    with the_style():
-        figure = _titled(title, subtitle, 1.1 + ROW * lines)
-        seconds, memory = figure.subplots(1, 2, sharey=True)
-        for axes, label in (seconds, "seconds of an epoch"), (memory, "memory of a device, MiB"):
-            axes.set_xlabel(label)
-            axes.xaxis.set_major_locator(MaxNLocator(3, prune="upper"))
-            axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
-            axes.grid(visible=False)
-            axes.spines["left"].set_visible(False)
-            axes.set_yticks([])
-        place = 0.0
-        for words, own in groups:
-            _say(seconds, place, words, color=MUTED, weight="bold")
-            place += GAP
-            for cell in own.itertuples():
-                _say(seconds, place, cell.series, fontsize=SMALL)
-                stages = _stages(cell)
-                digits = "{:,.2f}" if cell.epoch_seconds < 10_000 else "{:,.0f}"
-                _draw_length(seconds, cell, place + 1, cell.epoch_seconds, digits.format)
-                for stage, taken in enumerate(stages or [np.nan]):
-                    said = f" (stage {stage})" if len(stages) > 1 else ""
-                    form = ("{:,.0f}" + said).format
-                    _draw_length(memory, cell, place + 1 + stage, taken, form)
-                place += 1.6 + max(1, len(stages))
-        seconds.set_ylim(place, -1)
-        longest = np.nanmax([0, *(cell.epoch_seconds for cell, _ in rows)])
-        most = max((taken for _, stages in rows for taken in stages), default=0)
-        seconds.set_xlim(0, 1.5 * longest or 1)  # room for the numbers at the ends of the bars
-        memory.set_xlim(0, 1.8 * most or 1)
-    return figure
+        groups += _epochs_and_memory(published, "As published: ")
+    return _draw_bars(groups, title, subtitle, "seconds of an epoch; MiB of a device")
 
 
 def draw_nothing(
@@ -518,7 +475,7 @@ def _range_found(
     return found if len(largest) == 1 else f"{found} to {said(worst[column])} ({worst['series']})"
 
 
-def _steps_found(cells: Sequence[Any]) -> str:
+def _steps_found(cells: Sequence[Row]) -> str:
     """What the step times of some cells say: who drifts, or whose steps stand out, or neither."""
     if any(NOT_USABLE in cell.marks for cell in cells):
         return "Step times: the numbers are not usable"
@@ -533,7 +490,7 @@ def _steps_found(cells: Sequence[Any]) -> str:
             spreads += [(ms / middle - 1, cell) for ms in measured]
     drift, spread = (max(found, key=lambda one: abs(one[0])) for found in (drifts, spreads))
 
-    def where(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
+    def where(cell: Row) -> str:
         return f"{cell.series} on {_size(cell)}"
 
     if abs(drift[0]) > DRIFT:
@@ -545,7 +502,7 @@ def _steps_found(cells: Sequence[Any]) -> str:
     return f"Steps are steady: none is more than {percent(abs(spread[0]))} from its run's median"
 
 
-def _draw_steps_of(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' named tuple
+def _draw_steps_of(axes: Axes, cell: Row) -> None:
     """The step times of one cell's runs."""
     measured = [ms for run in cell.steps for ms in run.measured] or list(cell.steps[0].ms)
     middle = median(measured)
@@ -570,7 +527,7 @@ def _draw_steps_of(axes: Axes, cell: Any) -> None:  # noqa: ANN401 - pandas' nam
         axes.text(0.97, 0.97, said, fontsize=6, color=MUTED, **corner)
 
 
-def _size(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
+def _size(cell: Row) -> str:
     """How many devices a cell has, for headings that have no room for its nodes."""
     return topology_in_words(cell).partition(" on ")[0]
 
@@ -585,10 +542,35 @@ def _in_words(cells: pd.DataFrame) -> str:
     return topology_in_words(next(cells.itertuples()))
 
 
-def _draw_group(axes: Axes, cells: pd.DataFrame) -> None:
-    """The bars of one device count: the first row on top."""
+def _draw_bars(
+    groups: Sequence[tuple[str, pd.DataFrame]], title: str, subtitle: str, label: str
+) -> Figure:
+    """Groups of bars below their headings; each first row is on top."""
+    groups = [
+        (
+            heading,
+            own.assign(
+                name=own["series"].map(partial(textwrap.fill, width=NAME)),
+                said=own["said"].map(partial(textwrap.fill, width=LABEL)),
+            ),
+        )
+        for heading, own in groups
+    ]
+    lines = [len(own) + GAP for _, own in groups]
+    tall = 1 + max(text.count("\n") for _, own in groups for text in [*own["name"], *own["said"]])
+    with the_style():
+        figure = _titled(title, subtitle, ROW * (0.4 + 0.6 * tall) * sum(lines) + 0.3)
+        plots = figure.subplots(len(groups), height_ratios=lines, squeeze=False)[:, 0]
+        for axes, (heading, own) in zip(plots, groups, strict=True):
+            _draw_group(axes, heading, own)
+        plots[-1].set_xlabel(label, fontsize=SMALL)
+    return figure
+
+
+def _draw_group(axes: Axes, heading: str, cells: pd.DataFrame) -> None:
+    """One group, with a scale of its own."""
     greatest = np.nanmax([0, *cells["throughput_median"], *cells["throughput_max"]])
-    axes.set_title(_in_words(cells), loc="left", fontsize=SMALL, color=MUTED, weight="bold")
+    axes.set_title(heading, loc="left", fontsize=SMALL, color=MUTED, weight="bold")
     axes.xaxis.set_major_locator(MaxNLocator(4))
     axes.xaxis.set_major_formatter(lambda value, _: f"{value:,.10g}")
     axes.tick_params(axis="x", labelsize=6)
@@ -600,7 +582,7 @@ def _draw_group(axes: Axes, cells: pd.DataFrame) -> None:
     axes.set_xlim(0, ROOM * greatest or 1)  # room for the numbers at the ends of the bars
 
 
-def _draw_bar(axes: Axes, place: int, cell: Any, greatest: float) -> None:  # noqa: ANN401
+def _draw_bar(axes: Axes, place: int, cell: Row, greatest: float) -> None:
     """One row of the throughput figure: bar, dots and number, or why there is none."""
     value, low, high = cell.throughput_median, cell.throughput_min, cell.throughput_max
     if pd.isna(value):
@@ -619,7 +601,7 @@ def _draw_bar(axes: Axes, place: int, cell: Any, greatest: float) -> None:  # no
     _name_end(axes, value if beyond else max(value, high), place - 0.18 * beyond, cell.said, INK)
 
 
-def _end_of(cell: Any) -> str:  # noqa: ANN401 - pandas' named tuple
+def _end_of(cell: Row) -> str:
     """The text at the end of a bar: the number and its marks, or why there is no number."""
     if pd.isna(cell.throughput_median):
         return str(cell.status)
@@ -671,40 +653,35 @@ def _over(baselines: Sequence[str]) -> str:
     return "".join(f" over {'one device' if one == ONE_DEVICE else one}" for one in baselines)
 
 
-def _by_shape(cells: pd.DataFrame) -> Iterator[tuple[str, pd.DataFrame]]:
-    """The drawable cells of each topology, after what people call it; those that could run."""
+def _epochs_and_memory(cells: pd.DataFrame, before: str) -> Iterator[tuple[str, pd.DataFrame]]:
+    """Of each topology that could run, a group of its epochs and one of its stages' memory."""
     tried = cells["status"] != "unsupported"
     for _, own in _drawable(cells[tried | ~tried.any()]).groupby("shape"):
-        yield _in_words(own), own
+        words = f"{before}{_in_words(own)}"
+        digits = ["{:,.2f}" if value < 10_000 else "{:,.0f}" for value in own["epoch_seconds"]]
+        yield f"{words}: an epoch", _with_numbers(own, own["epoch_seconds"], digits)
+        stages = own.assign(stage_memory=own["stage_memory"].str.split()).explode("stage_memory")
+        several = stages.index.duplicated(keep=False)
+        forms = [
+            f"{{:,.0f}} (stage {stage})" if shared else "{:,.0f}"
+            for stage, shared in zip(stages.groupby(level=0).cumcount(), several, strict=True)
+        ]
+        taken = stages["stage_memory"].astype(float) / 2**20
+        yield f"{words}: memory of each stage", _with_numbers(stages, taken, forms)
 
 
-def _stages(cell: Any) -> list[float]:  # noqa: ANN401 - pandas' named tuple
-    """MiB of each stage."""
-    return [int(taken) / 2**20 for taken in cell.stage_memory.split()]
+def _with_numbers(cells: pd.DataFrame, numbers: pd.Series, forms: Sequence[str]) -> pd.DataFrame:
+    """The cells with other numbers to draw, each written in a form of its own."""
+    absent = cells["status"].replace("ok", ABSENT)
+    said = [
+        instead if pd.isna(value) else form.format(value)
+        for value, form, instead in zip(numbers, forms, absent, strict=True)
+    ]
+    same = {f"throughput_{name}": numbers for name in ("median", "min", "max")}
+    return cells.assign(**same, said=said, runs=[()] * len(cells), doubtful=False)
 
 
-def _say(axes: Axes, place: float, text: str, **how: Any) -> None:  # noqa: ANN401
-    """Text from the left on that needs more than one plot's width."""
-    axes.text(0, place, text, va="center", **how).set_in_layout(False)
-
-
-def _draw_length(
-    axes: Axes,
-    cell: Any,  # noqa: ANN401 - pandas' named tuple
-    place: float,
-    value: float,
-    form: Callable[[float], str],
-) -> None:
-    """A bar with its number, or why there is none."""
-    if pd.isna(value):
-        text, colour = ABSENT if cell.status == "ok" else cell.status, MUTED
-    else:
-        text, colour = form(value), INK
-        axes.barh(place, value, height=0.78, facecolor=colour_of(cell.system), **_hatch_of(cell))
-    _name_end(axes, 0 if pd.isna(value) else value, place, text, colour)
-
-
-def _hatch_of(cell: Any) -> dict[str, Any]:  # noqa: ANN401 - pandas' named tuple
+def _hatch_of(cell: Row) -> dict[str, Any]:
     """What tells every second series of a system from the first."""
     return {"hatch": "////", "edgecolor": PAPER, "linewidth": 0} if cell.twin % 2 else {}
 

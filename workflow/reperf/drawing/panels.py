@@ -7,6 +7,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 from typing import Any, Generic, Literal, TypeVar
 
@@ -35,7 +36,7 @@ class Entry:
         return bool(pd.notna(self.row.throughput_median))
 
     def _has(self, *marks: str) -> bool:
-        return any(mark.startswith(marks) for mark in marks_of(self.row._asdict()))
+        return any(mark.startswith(marks) for mark in self.marks)
 
     @property
     def bound_by_loader(self) -> bool:
@@ -62,7 +63,7 @@ class Entry:
         """Whether it has a speedup over another topology than its own."""
         return bool(pd.notna(self.row.speedup) and self.row.topology != self.row.baseline)
 
-    @property
+    @cached_property
     def marks(self) -> list[str]:
         """What to know before reading its number, in a few words each; the worst first."""
         return marks_of(self.row._asdict())
@@ -126,10 +127,6 @@ class Panel(Generic[Compared]):
     @property
     def _row(self) -> Row:
         return self.ranked[0].cell.row if self.ranked else self.missing[0].row
-
-    @property
-    def topology(self) -> str:
-        return str(self._row.topology)
 
     @property
     def devices(self) -> int:

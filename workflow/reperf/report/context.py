@@ -9,6 +9,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 from typing import ClassVar, NamedTuple, TypeVar
 
 import pandas as pd
@@ -31,9 +32,8 @@ from reperf.published import PublishedTable, epochs_beside, published_for, publi
 from reperf.records.cell_key import short
 from reperf.records.diagnosis import Diagnosis
 from reperf.records.run_record import BESIDE, UNUSABLE, RunRecord
-from reperf.report.cell_views import CellView, RunView
+from reperf.report.cell_views import CellView, RunView, SharedCell, shared_cells
 from reperf.report.scale import Scale
-from reperf.report.sharing import SharedCell, shared_cells
 from reperf.systems import load_systems
 from reperf.systems.workloads import Flops, load_workloads
 from reperf.tables import IDENTITY, SUMMARY, table_of
@@ -41,7 +41,6 @@ from reperf.text import count
 
 Item = TypeVar("Item")
 PublishedKey = tuple[str, str, int | None, str]
-FEW_ROWS = 72  # the most cells of which the first screens show all device counts at once
 
 
 class Further(NamedTuple):
@@ -140,7 +139,7 @@ class SuiteView:
         sizes = {one.id: one.batch_size or self.config.batch_size for one in self.config.entries}
         return [name for name, size in sizes.items() if size == LARGEST]
 
-    @property
+    @cached_property
     def loose_tables(self) -> list[LooseTable]:
         """The rows of such tables on systems and topologies that were measured here."""
         measured = {
@@ -158,7 +157,7 @@ class SuiteView:
                 loose_tables.append(LooseTable(table, tuple(rows)))
         return loose_tables
 
-    @property
+    @cached_property
     def baseline(self) -> str | None:
         """The baseline of all speedups; None if series differ, or none has a speedup."""
         baselines = {cell.row.baseline for cell in self.cells if pd.notna(cell.row.speedup)}
@@ -186,7 +185,7 @@ class SuiteView:
         """The heading of the column of speedups."""
         return f"speedup over {self.baseline}" if self.baseline else "speedup"
 
-    @property
+    @cached_property
     def measured(self) -> list[CellView]:
         return [cell for cell in self.cells if cell.measured]
 
@@ -201,16 +200,11 @@ class SuiteView:
         units = (cell.row.also_unit for cell in self.cells if pd.notna(cell.row.also_median))
         return next(units, None)
 
-    @property
+    @cached_property
     def further(self) -> list[Further]:
         """The columns on demand that hold a value for some cell."""
         rows = [cell.row for cell in self.measured]
         return [column for column in FURTHER if any(column.text(row) != ABSENT for row in rows)]
-
-    @property
-    def has_small_samples(self) -> bool:
-        """Whether a cell has several repeats, but too few for an interval of the median."""
-        return any(1 < cell.row.n < repeats_for_interval() for cell in self.measured)
 
     @property
     def crops_differ(self) -> bool:
@@ -224,7 +218,7 @@ class SuiteView:
     def runs(self) -> list[RunView]:
         return [run for cell in self.cells for run in cell.runs]
 
-    @property
+    @cached_property
     def shared(self) -> list[SharedCell]:
         """The cells whose devices share a model, and the data-parallel cells beside them."""
         return shared_cells(self.cells)
@@ -259,7 +253,7 @@ class SuiteView:
             pairs += [(cells[before], cells[after]) for before, after in turns]
         return pairs
 
-    @property
+    @cached_property
     def compared(self) -> list[tuple[CellView, Rival[CellView] | None]]:
         """The rows of the table: by device count, the fastest first; without a number, no rival."""
         rows: list[tuple[CellView, Rival[CellView] | None]] = []
@@ -376,11 +370,8 @@ class Context:
             "scattered": "scattered",
             "started from another loss": "stray",
         }
-        counts = {
-            said: sum(bool(getattr(cell, name)) for cell in self.cells)
-            for said, name in wrong.items()
-        }
-        return {said: number for said, number in counts.items() if number}
+        pairs = product(wrong.items(), self.cells)
+        return Counter(said for (said, name), cell in pairs if getattr(cell, name))
 
     @property
     def on_slow_nodes(self) -> list[str]:
@@ -404,8 +395,7 @@ class Context:
     @property
     def unusable(self) -> list[CellView]:
         """The cells whose numbers are of no use; the one with the most other work first."""
-        cells = [cell for cell in self.cells if cell.unusable]
-        return sorted(cells, key=lambda cell: -cell.row.load)
+        return sorted((c for c in self.cells if c.unusable), key=lambda cell: -cell.row.load)
 
     def scale_of(self, costs: Iterable[LoaderCost]) -> Scale:
         """The axis of what loaders cost: runs, as shares of the twin's median."""
@@ -431,11 +421,6 @@ class Context:
         """The numbers of devices on which something was tried -> what people call them."""
         titles = {panel.devices: panel.title for suite in self.suites for panel in suite.panels}
         return {devices: titles[devices] for devices in sorted(titles)}
-
-    @property
-    def shows_all(self) -> bool:
-        """Whether the panels of all device counts fit on the first screens."""
-        return sum(len(suite.tried) for suite in self.suites) <= FEW_ROWS
 
     @property
     def download(self) -> str:

@@ -5,13 +5,12 @@ fastest, where scripts may run.
 """
 
 import re
-from collections import defaultdict
 from collections.abc import Callable
+from functools import cache
 from inspect import getmembers, isfunction
-from itertools import product
+from itertools import count, product
 from pathlib import Path
 from typing import Any
-from zlib import crc32
 
 import pandas as pd
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -31,6 +30,7 @@ from reperf.text import printable, printable_lines
 
 # The names under which style.css defines each colour for light and for dark.
 THEME = {INK: "var(--ink)", MUTED: "var(--muted)", GRID: "var(--line)", PAPER: "var(--paper)"}
+LETTER = "DejaVuSans"  # how matplotlib begins the names of letters' outlines
 STYLE, SCRIPT = (Path(__file__).with_name(name) for name in ("style.css", "page.js"))
 
 
@@ -56,10 +56,8 @@ def render_html(
 
 def render_published(figures: Path) -> str:
     """The page of published reports, whose figures lie below published/, and of what disagrees."""
-    by_kind = defaultdict(list)
-    for discrepancy in discrepancies():
-        by_kind[discrepancy.kind].append(discrepancy)
-    return render_page("published.html.j2", figures, tables=load_tables(), discrepancies=by_kind)
+    given = {"tables": load_tables(), "discrepancies": discrepancies()}
+    return render_page("published.html.j2", figures, **given)
 
 
 def render_comparison(compared: Compared) -> str:
@@ -85,14 +83,21 @@ def render_page(template: str, figures: Path = Path(), **given: Any) -> str:  # 
         figures: folder of the figures that the template draws.
     """
     environment = page_environment(block, finalize=_shown, autoescape=True)
+    letters: set[str] = set()
+    prefixes = map("f{}".format, count())
+
+    def drawing(stem: str, label: str) -> Markup:
+        return inline_svg(figures / f"{stem}.svg", next(prefixes), label, letters)
+
     return environment.get_template(template).render(
         **given,
         style=Markup(STYLE.read_text(encoding="utf-8")),
         script=Markup(SCRIPT.read_text(encoding="utf-8")),
-        drawing=lambda stem, label: inline_svg(figures / f"{stem}.svg", stem, label),
+        drawing=drawing,
     )
 
 
+@cache
 def page_environment(
     *filters: Callable[..., object], finalize: Callable[[Any], Any], autoescape: bool = False
 ) -> Environment:
@@ -127,25 +132,49 @@ def _shown(value: Any) -> Any:  # noqa: ANN401 - what a template prints
     return printable(value) if plain else value
 
 
-def inline_svg(path: Path, name: str, label: str) -> Markup:
-    """A figure of ours as part of a page, in the page's colours.
+def inline_svg(path: Path, prefix: str, label: str, letters: set[str]) -> Markup:
+    """A figure of ours as part of a page, in the page's colours and without what no reader sees.
+
+    Half of matplotlib's bytes are names that nothing refers to, digits that no screen shows, and
+    the outlines of letters, of which a page needs each once.
 
     Args:
-        name: makes the ids unique among the page's figures.
+        prefix: makes the ids unique among the page's figures.
         label: what the figure shows, for those who cannot see it.
+        letters: those whose outlines the page has; this figure's are added.
     """
     # Not ElementTree: it would rewrite every tag of the page's figures to replace a few words.
     text = path.read_text(encoding="utf-8")
     text = text[text.index("<svg") :]
-    text = re.sub(r"<metadata>.*?</metadata>", "", text, flags=re.DOTALL)
-    # A fifth of matplotlib's bytes are digits and names that no screen shows.
-    text = re.sub(r"\s*\n\s*", " ", re.sub(r"([1-9]\d*\.\d\d)\d+", r"\1", text))
-    text, prefix = text.replace("DejaVuSans-", "g"), f"f{crc32(name.encode()):x}"
-    text = re.sub(r'( id="|href="#|url\(#)', rf"\g<1>{prefix}-", text)
+    text = re.sub(r"<metadata>.*?</metadata>|<!--.*?-->", "", text, flags=re.DOTALL)
+    text = re.sub(r"\s*\n\s*", " ", re.sub(r"([1-9]\d*\.\d)\d+", r"\1", text))
+    text = re.sub(r"(?<=[:;]) (?=[^<>]*>)|(?<=>) (?=<)", "", text)
+    text = re.sub(r'"#(\S+)" transform="translate\(([-.\d]+) 0\)"', r'"#\1" x="\2"', text)
+    referred = {*re.findall(r'(?:href="|url\()#([^")]+)', text)}
+
+    def letter(path: re.Match[str]) -> str:
+        new = path[1] not in letters
+        letters.add(path[1])
+        return path[0] if new else ""
+
+    def group(points: re.Match[str]) -> str:
+        styles = {*re.findall(r' style="[^"]*"', points[2])}
+        style = styles.pop() if len(styles) == 1 else ""
+        return f"{points[1]}{style}>{points[2].replace(style, '')}</g>"
+
+    def named(name: re.Match[str]) -> str:
+        kept = name[0] if name[1].startswith(LETTER) else f' id="{prefix}-{name[1]}"'
+        return kept if name[1] in referred else ""
+
+    text = re.sub(rf'<path id="({LETTER}[^"]*)"[^>]*>', letter, text).replace("<defs></defs>", "")
+    text = re.sub(r' id="([^"]*)"', named, text)
+    text = re.sub(rf'(href="#|url\(#)(?!{LETTER})', rf"\g<1>{prefix}-", text)
+    text = re.sub(r'(<g clip-path="[^"]*")>((?:<use [^>]* style="[^"]*"/>)+)</g>', group, text)
+    text = text.replace("xlink:href", "href").replace(LETTER, "g")
     for colour, variable in THEME.items():
         text = text.replace(colour, variable)
     opening, rest = text.split(">", 1)
-    opening = re.sub(r' (width|height|version|xmlns)="[^"]*"', "", opening)
+    opening = re.sub(r' (width|height|version|xmlns(:\w+)?)="[^"]*"', "", opening)
     return Markup('{} role="img" aria-label="{}">{}').format(
         Markup(opening), printable(label), Markup(rest)
     )
