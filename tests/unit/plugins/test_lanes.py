@@ -33,6 +33,9 @@ def test_a_call_names_what_it_tests_what_failed_and_what_it_has_not_tested(
     tmp_path: Path, processes: tuple[str, ...]
 ):
     (tmp_path / "test_it.py").write_text(TESTS)
+    (tmp_path / "tests/systems").mkdir(parents=True)
+    far = "import a_module_that_is_not_there\n\ndef test_far_away(): ..."
+    (tmp_path / "tests/systems/test_far.py").write_text(far)
     plugins = [word for name in ("lanes", "bar") for word in ("-p", f"tests.plugins.{name}")]
     options = ("-c", ROOT / "pyproject.toml", "-p", "no:cacheprovider", f"--confcutdir={tmp_path}")
     answer = subprocess.run(
@@ -44,7 +47,7 @@ def test_a_call_names_what_it_tests_what_failed_and_what_it_has_not_tested(
             *plugins,
             *processes,
             "-m",
-            "not weekly",
+            "not (weekly or framework)",
             tmp_path,
         ],
         env=os.environ | {"PYTHONPATH": str(ROOT)},
@@ -58,9 +61,12 @@ def test_a_call_names_what_it_tests_what_failed_and_what_it_has_not_tested(
     assert any(line.endswith(": what is promised") for line in lines), answer.stdout
     assert any(line.startswith("FAILED ") and ": what is broken (" in line for line in lines)
     told = lines[next(i for i, line in enumerate(lines) if " not tested here " in line) :]
-    assert told[1].split()[:3] == ["weekly", "1", "test"]
-    assert "could not import 'a_module_that_is_not_there'" in told[2]
-    assert told[3] == "all of it: make test-all"
+    assert [line.split()[:3] for line in told[1:3]] == [
+        ["framework", "1", "test"],
+        ["weekly", "1", "test"],
+    ]
+    assert "could not import 'a_module_that_is_not_there'" in told[3]
+    assert told[4] == "all of it: make test-all"
 
 
 def test_the_longest_groups_begin_and_short_tests_come_last(monkeypatch):
