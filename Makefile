@@ -24,14 +24,16 @@ STALE := $(shell [ ! -e $(VENV)/reperf-installed ] || { [ -x $(VENV)/bin/python 
 report: $(VENV)/reperf-installed
 	$(VENV)/bin/python -m snakemake
 
-# Two tests more than there are cores, because a test's programs often wait for each other.
+# How many more tests than cores run at a time: the programs of long ones often wait for each other.
+BESIDE = 1
 test-all: LANE :=
+test-all: BESIDE := 2
 test-all: export TRUE_CHANCE := 1
 # Tests import a part of what is installed for them: each Python keeps what it has compiled.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 $(VENV)/tests-installed: export UV_COMPILE_BYTECODE := 0
 test test-all: $(VENV)/tests-installed
-	$(VENV)/bin/python -m pytest -m "$(LANE)" --dist loadgroup --numprocesses $$(($$(nproc) + 2)) --maxprocesses 8
+	$(VENV)/bin/python -m pytest -m "$(LANE)" --dist loadgroup --numprocesses $$(($$(nproc) + $(BESIDE))) --maxprocesses 8
 
 site: $(VENV)/tests-installed
 	$(VENV)/bin/python docs/build_site.py

@@ -1,6 +1,5 @@
 """Every benchmark runs, at sizes that say nothing of speed, and prints what it is for."""
 
-import os
 import re
 import runpy
 import subprocess
@@ -13,11 +12,6 @@ from reperf.systems import load_systems
 from tests.helpers.refusal import cannot_run
 from tests.helpers.shapes import TINY_BERT, TINY_LLAMA
 from tests.helpers.small_benchmark import ROOT
-
-sys.path.append(str(ROOT / "benchmarks"))
-
-from bare import Job, jobs_of, write_bare
-
 from tests.slurm.cluster import why_not
 
 README = (ROOT / "benchmarks/README.md").read_text(encoding="utf-8")
@@ -172,31 +166,10 @@ def test_every_benchmark_is_among_them():
 @pytest.mark.parametrize("program", ASKED)
 def test_a_benchmark_helps_with_what_can_be_asked_of_it(program, monkeypatch, capsys):
     monkeypatch.setattr(sys, "argv", [program, "--help"])
+    monkeypatch.syspath_prepend(str(ROOT / "benchmarks"))
     with pytest.raises(SystemExit) as end:
         runpy.run_path(str(ROOT / "benchmarks" / program), run_name="__main__")
     assert end.value.code == 0
     helps = capsys.readouterr().out
     for flag in re.findall(r"--[a-z-]+", ASKED[program]):
         assert flag in helps
-
-
-@pytest.mark.weekly
-@pytest.mark.parametrize("finished", [False, True])
-def test_a_bare_snakefile_has_as_many_jobs_inputs_and_outputs(finished, tmp_path):
-    """And nothing to do where all is there."""
-    jobs = [
-        Job("measure", ["1/run.json", "2/run.json", "settings"], ["table"]),
-        Job("train", ["environment", "1/plan"], ["1/run.json", "1/log"]),
-        Job("train", ["environment", "2/plan"], ["2/run.json", "2/log"]),
-        Job("build", ["lock"], ["environment"]),
-        Job("all", ["table"], []),
-    ]
-    write_bare(tmp_path / "bare", jobs, finished)
-    planned = jobs_of(tmp_path / "bare", ["snakemake"], dict(os.environ))
-    wanted = [] if finished else jobs
-
-    def sizes(given: list[Job]) -> list[tuple[int, int]]:
-        return sorted((len(job.inputs), len(job.outputs)) for job in given)
-
-    assert sizes(planned) == sizes(wanted)
-    assert len({job.rule for job in planned}) == len({job.rule for job in wanted if job.inputs})

@@ -48,6 +48,23 @@ def known_seconds() -> dict[str, float]:
     return json.loads(FILE.read_text()) if FILE.exists() else {}
 
 
+class Folder(pytest.Dir):
+    """Each process of several begins with other files.
+
+    It finds those with which others began compiled, and need not do that once more.
+    """
+
+    def collect(self) -> list[pytest.Item | pytest.Collector]:
+        inside = sorted(super().collect(), key=lambda one: one.name)
+        worker = getattr(self.config, "workerinput", {"workerid": "gw0", "workercount": 1})
+        begin = int(worker["workerid"][2:]) * len(inside) // worker["workercount"]
+        return inside[begin:] + inside[:begin]
+
+
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> Folder | None:
+    return None if (path / "__init__.py").exists() else Folder.from_parent(parent, path=path)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put first what many wait for, then groups, of which a process takes the whole, the longest
@@ -55,6 +72,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     So no process of several is left with a minute's work when the others have none.
     """
+    items.sort(key=lambda item: item.path)
     known, tests = known_seconds(), Counter(function_of(item.nodeid) for item in items)
     groups: dict[str, float] = defaultdict(float)
     first = [

@@ -4,13 +4,17 @@ A test's lane is a marker, and pyproject.toml says what each is for: `-m` choose
 marker is in every lane.
 """
 
+import re
 from collections import Counter
 from collections.abc import Iterable
+from pathlib import Path
 
 import pytest
 
 SECONDS = {"weekly": 600, "long": 300, "framework": 600, "cluster": 600, "image": 600}
 """Marker -> how long a test of it may take; pyproject.toml has what others may."""
+FOLDERS = {"tests/systems": "framework", "tests/slurm": "cluster"}
+"""Folder of tests -> the lane of all that is in it."""
 LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
@@ -27,6 +31,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         limits = [limit for lane, limit in SECONDS.items() if item.get_closest_marker(lane)]
         if limits and not item.get_closest_marker("timeout"):
             item.add_marker(pytest.mark.timeout(max(limits)))
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not import the tests of a folder if `-m` leaves out its lane: that takes seconds."""
+    lane = FOLDERS.get("/".join(collection_path.parts[-2:]))
+    left_out = re.fullmatch(r"not \(?(\w+(?: or \w+)*)\)?", config.option.markexpr)
+    if not (lane and left_out and lane in left_out[1].split(" or ")):
+        return None
+    files = collection_path.glob("test_*.py")
+    functions = sum(file.read_text().count("\ndef test_") for file in files)
+    config.stash.setdefault(LEFT_OUT, Counter())[lane] += functions
+    return True
 
 
 def pytest_deselected(items: Iterable[pytest.Item]) -> None:

@@ -3,8 +3,6 @@
 import json
 import re
 
-import pytest
-
 from tests.helpers.servers import SHAPE, SYSTEM, follow_pages
 from tests.slurm.slurm_benchmark import SUITE, new_slurm_benchmark
 
@@ -57,39 +55,3 @@ def test_servers_and_trainers_share_nodes_and_a_server_or_a_node_that_is_lost_is
         places = dict(re.findall(rf"{role} (\d): started on (\S+), process", log))
         assert [places["0"], places["1"]] == record["nodes"]
     assert benchmark.cells().loc["2n1g", "servers"] == "1 server a node"
-
-
-@pytest.mark.weekly
-@pytest.mark.parametrize("system", ["paddle-fleet", "tensorflow-ps"])
-def test_a_server_a_trainer_and_a_node_that_are_lost_end_a_run_of_each_framework_and_are_named(
-    tmp_path, built_environments, cluster, system
-):
-    """One after the other, in three tries; by itself, what is left of Paddle waits for ever."""
-    benchmark = new_slurm_benchmark(tmp_path / "benchmark", built_environments(system), cluster)
-    benchmark.entry = f"{system}+servers-1"
-    small = {"workload": "ctr", "shape": {"rows": 10007, "hidden": 64}, "batch_size": 50}
-    suites = [SUITE | small | {"systems": [system]}]
-    long = {"iterations": 1_000_000, "time_limit": 1200}
-    benchmark.configure(suites=suites, topologies=["2n1g"], repeats=1, **long)
-    lost, second = [], r'"iteration": (2)\b'
-    with benchmark.started(*benchmark.command("--retries", "2")) as snakemake:
-        for attempt, role in enumerate(("SERVER", "RANK"), start=1):
-            benchmark.wait_for_log("2n1g", second, attempt=attempt)
-            lost.append(cluster.nodes_of(benchmark.job_of("2n1g"))[1])
-            everybody = [(one, one.environ()) for one in benchmark.trainers()]
-            (victim,) = [one for one, variables in everybody if variables.get(role) == "1"]
-            victim.kill()
-        benchmark.wait_for_log("2n1g", second, attempt=3)
-        lost.append(cluster.nodes_of(benchmark.job_of("2n1g"))[1])
-        cluster.kill_node(lost[-1])
-        said, _ = snakemake.communicate(timeout=300)
-    benchmark.wait_until_nobody_trains()
-    tries = [benchmark.run_folder("2n1g") / f"tries/{number}/run.json" for number in (1, 2, 3)]
-    records = [json.loads(one.read_text()) for one in tries]
-    assert [record["status"] for record in records] == ["failed"] * 3
-    server, trainer, node = (record["reason"] for record in records)
-    assert server.startswith(f"server 1 on {lost[0]} ended with SIGKILL, before the trainers; ")
-    assert trainer.startswith(f"rank 1 on {lost[1]} was ended by SIGKILL; ")
-    assert re.match(r"Slurm's job \d+ on node\[\S+\]: NODE_FAIL, ", node)
-    assert f"; {lost[2]} is down* (Not responding" in node
-    assert node.partition(";")[0] in said

@@ -91,7 +91,6 @@ def test_lines_before_a_launcher_and_a_copy_of_the_data_are_of_the_run(benchmark
         suites=[SUITE | {"input": "records"}],
         topologies=["2n1g"],
         repeats=1,
-        data={"name": "embedded", "parts": 8},
         cluster=of_node(benchmark, before=before, stage="/run/scratch", gres="gpu"),
     )
     said = benchmark.made(TABLES)

@@ -18,6 +18,9 @@ from tests.systems.cases import case
 from tests.systems.plain_sgd import ctr_losses, word2vec_losses
 from tests.systems.trainer import losses, own_steps, step_log
 
+# One process tests Paddle, whose environment no other system has; the stand-in's servers are CI's.
+pytestmark = pytest.mark.weekly
+PADDLE = pytest.mark.xdist_group("paddle-fleet")
 PROOF = ("--proof",)
 ALONE = {"topology": "1n1g", "together": True}
 
@@ -57,19 +60,10 @@ def plain(workload: str, shape: dict[str, int], ranks: int) -> list[float]:
     return word2vec_losses(shape, 20 * [together], proof=True)
 
 
-def rows(*cases):
-    """Cases of Paddle, whose environment no other system of CI has."""
-    return [case("paddle-fleet", *values, weekly=True) for values in cases]
-
-
-@pytest.mark.parametrize(
-    ("system", "trained", "trainers"),
-    rows((CTR, 1), (CTR, 2), (WORDS, 2)),
-)
-def test_in_step_trainers_train_as_plain_sgd_on_the_batches_of_all_does(
-    system, trained, trainers, trainer_of
-):
-    record, log = trainer_of(system).train_well(**FLEET, **trained, topology=f"1n{trainers}g")
+@PADDLE
+@pytest.mark.parametrize(("trained", "trainers"), [(CTR, 1), (CTR, 2), (WORDS, 2)])
+def test_in_step_trainers_train_as_plain_sgd_on_the_batches_of_all_does(fleet, trained, trainers):
+    record, log = fleet.train_well(**FLEET, **trained, topology=f"1n{trainers}g")
     wanted = plain(*trained.values(), trainers)
     own = np.mean([losses(log, rank) for rank in range(trainers)], axis=0)
     assert own == pytest.approx(wanted, abs=1e-4)
@@ -82,18 +76,13 @@ def test_in_step_trainers_train_as_plain_sgd_on_the_batches_of_all_does(
     assert len(set(facts["weight_digests"])) == 1
 
 
+@PADDLE
 @pytest.mark.parametrize(
-    ("system", "trained", "how", "near"),
-    rows(
-        (CTR, {"variant": "async"}, 0.005),
-        (CTR, PUSHED, 1e-4),
-        (WORDS, PUSHED, 1e-4),
-    ),
+    ("trained", "how", "near"),
+    [(CTR, {"variant": "async"}, 0.005), (CTR, PUSHED, 1e-4), (WORDS, PUSHED, 1e-4)],
 )
-def test_one_trainer_in_its_own_time_trains_nearly_as_plain_sgd_does(
-    system, trained, how, near, trainer_of
-):
-    record, log = trainer_of(system).train_well(**FLEET | ALONE | trained | how)
+def test_one_trainer_in_its_own_time_trains_nearly_as_plain_sgd_does(fleet, trained, how, near):
+    record, log = fleet.train_well(**FLEET | ALONE | trained | how)
     wanted, own = plain(*trained.values(), 1), losses(log, 0)
     assert own[0] == pytest.approx(wanted[0], abs=1e-4)
     assert own[-1] == pytest.approx(wanted[-1], abs=near)
@@ -101,7 +90,6 @@ def test_one_trainer_in_its_own_time_trains_nearly_as_plain_sgd_does(
     assert record.settings.get("communicator_independent_recv_thread") == pulls_apart
 
 
-@pytest.mark.weekly
 def test_trainers_in_their_own_time_log_each_and_learn_on_clicks(fleet, converted):
     """Each pushes what it has changed every five iterations, and reads lines of its own."""
     changes = {"variant": "geo", "together": True, "iterations": 60, "print_every": 5}
@@ -117,7 +105,6 @@ def test_trainers_in_their_own_time_log_each_and_learn_on_clicks(fleet, converte
     assert log.count('"key": "run_stop"') == 2
 
 
-@pytest.mark.weekly
 def test_a_run_that_would_push_nothing_is_refused(fleet):
     record, _ = fleet.train(**FLEET | ALONE | CTR | {"variant": "geo"})
     assert record.reason.endswith(
@@ -125,7 +112,6 @@ def test_a_run_that_would_push_nothing_is_refused(fleet):
     )
 
 
-@pytest.mark.weekly
 def test_sessions_of_one_trainer_are_plain_sgd_and_of_two_learn(tensorflow, converted):
     """To six digits, tables being cut over two servers; of two trainers the first losses are."""
     read = converted("words", "words", least_count=5, thinning=1e-3)
@@ -150,7 +136,6 @@ def test_sessions_of_one_trainer_are_plain_sgd_and_of_two_learn(tensorflow, conv
         assert np.mean(own[-10:]) < own[0] - 0.5
 
 
-@pytest.mark.weekly
 def test_a_coordinator_of_one_worker_is_plain_sgd_and_of_two_learns(tensorflow):
     """The first batch of two is trained on alone."""
     wanted = ctr_losses(SLOTS, 50, 1, 20)[:, 0]
@@ -172,10 +157,10 @@ SERVER_ENDED = "ended with SIGKILL, before the trainers"
 @pytest.mark.parametrize(
     ("system", "changes", "victim", "reason"),
     [
-        case("paddle-fleet", FLEET | CTR, "rank 1", "was ended by SIGKILL; ", weekly=True),
+        case("paddle-fleet", FLEET | CTR, "rank 1", "was ended by SIGKILL; "),
         case("tensorflow-ps", SMALL_CTR | V1, "server 0", SERVER_ENDED),
-        case("tensorflow-ps", SMALL_CTR, "server 0", SERVER_ENDED, weekly=True),
-        case("tensorflow-ps", SMALL_CTR | V1, "rank 1", "was ended by SIGKILL; ", weekly=True),
+        case("tensorflow-ps", SMALL_CTR, "server 0", SERVER_ENDED),
+        case("tensorflow-ps", SMALL_CTR | V1, "rank 1", "was ended by SIGKILL; "),
     ],
 )
 def test_a_process_that_is_killed_ends_the_run_and_is_named(

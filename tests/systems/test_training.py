@@ -380,25 +380,6 @@ optimizers.DynamicLossScale.__init__.__defaults__ = (2.0**126,)"""
     hold_together("bert-base", found[left_out:], unscaled[:-left_out])
 
 
-@some("mxnet", "ngc-tensorflow1")
-def test_horovod_without_nccl_is_refused_on_gpus(system, trainer_of):
-    """The locks here build it without, because the machines of the tests have no CUDA."""
-    trainer = trainer_of(system)
-    said = trainer.answer(f"""
-import json
-from argparse import Namespace
-import horovod.{trainer.system.framework} as hvd
-from trainers.contract.steplog import Refused
-from trainers.frameworks.horovod import check_horovod
-check_horovod(hvd, Namespace(device="cpu"), 2)
-check_horovod(hvd, Namespace(device="cuda"), 1)
-try:
-    check_horovod(hvd, Namespace(device="cuda"), 2)
-except Refused as error:
-    print(json.dumps(str(error)))""")
-    assert said.startswith("Horovod is built without NCCL")
-
-
 def in_pieces(trainer, folder, batch_size, accumulation):
     """What two ranks say that read AlexNet's samples by so many, and the weights they end with."""
     asked = small(trainer.system.id, workload="alexnet", batch_size=batch_size, iterations=3)

@@ -50,9 +50,8 @@ def test_an_edited_table_gets_into_no_report_and_no_archive(finished_benchmark: 
     answer = finished_benchmark.snakemake("--retries", "0", "--forcerun", "report")
     assert f"write the report: failed: {name}: is not what the logs give" in answer.stdout
     table.touch()
-    for _ in range(2):  # the next call is told the same
-        said = finished_benchmark.refused("--retries", "0", "--keep-going")
-        assert f"archive small: failed: {name}: is not what the logs give" in said
+    said = finished_benchmark.refused("--retries", "0", "--keep-going")
+    assert f"archive small: failed: {name}: is not what the logs give" in said
     after = built_files(finished_benchmark)
     # Snakemake removes what a failed job should have made.
     for path in (Path(PAGE), Path("archive/small.zip")):
@@ -60,7 +59,6 @@ def test_an_edited_table_gets_into_no_report_and_no_archive(finished_benchmark: 
     table.unlink()
     finished_benchmark.made()
     assert built_files(finished_benchmark) == before
-    assert finished_benchmark.planned() == {}
 
 
 @pytest.mark.long
@@ -75,7 +73,6 @@ def test_an_edited_figure_gets_into_no_report_and_no_archive(finished_benchmark:
 
 def test_what_was_lost_is_made_again(finished_benchmark: Benchmark):
     for lost, made in {
-        "archive/small.zip": {"archive", "complete"},
         "results/suites/small/summary.csv": {"summarise", "report", "archive"},
         "figures/small-speedup.svg": {"draw_figures", "report", "archive"},
         RUN: {"train", "measure", "report", "archive"},
@@ -122,7 +119,7 @@ def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
     forget(finished_benchmark)
     assert "measure" in (planned := finished_benchmark.planned())
     assert not {"train", "convert", "environment"} & planned.keys()
-    finished_benchmark.made()
+    finished_benchmark.made(TABLE)
     assert built_files(finished_benchmark) == built
     forget(finished_benchmark)
     small, synthetic = TOY["suites"]
@@ -130,15 +127,6 @@ def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
     finished_benchmark.made(".snakemake/reperf", TABLE)
     cells = (finished_benchmark.folder / TABLE).read_text()
     assert cells.count("loading is 1 by the run record, 2 by the configuration") == 2
-    rerun = f"snakemake {TABLE} --forcerun $(reperf runs --failed)"
-    finished_benchmark.said("bash", "-c", rerun)
-    for path in finished_benchmark.folder.glob("results/runs/*/*/*/*/run.json"):
-        run = json.loads(path.read_text())["run"]
-        assert run["shape"]["loading"] == (2 if run["suite"] == "small" else 1)
-        assert run["seed"] == 6 + run["repeat"]
-    assert "loading=2" in (finished_benchmark.folder / TABLE).read_text()
-    # What was measured before is kept.
-    assert len(list((finished_benchmark.folder / RUN / "tries").iterdir())) == 2
 
 
 DRAWN = {"draw_figures", "draw_unscaled_figures"}  # of the suite on two topologies, and on one
@@ -147,24 +135,23 @@ TABLES = {"measure", "summarise", *DRAWN, "join_tables", "report", "archive", "c
 
 def test_another_configuration_makes_what_it_decides_and_says_why(finished_benchmark):
     small, synthetic = TOY["suites"]
-    for changes, made in (
-        ({"title": "another title"}, {"report", "archive", "complete"}),
-        ({"window": {"warmup": 1, "measured": 3}}, TABLES),
+    for changes, made, runs in (
+        ({"title": "another title"}, {"report", "archive", "complete"}, 0),
+        ({"window": {"warmup": 1, "measured": 3}}, TABLES, 0),
         (
             {"suites": [small, synthetic | {"batch_size": 3}]},
             {"train", *TABLES} - {"draw_figures"},
+            1,
         ),
-        ({"seed": 7}, {"train", *TABLES}),
         (
             {"data": {"name": "embedded", "parts": 8}},
             {"convert", "train", *TABLES} - {"draw_unscaled_figures"},
+            4,
         ),
     ):
         finished_benchmark.configure(**changes)
         planned = finished_benchmark.planned()
-        assert planned.keys() == made, changes
-        if "suites" in changes:
-            assert planned["train"] == 1
+        assert (planned.keys(), planned.get("train", 0)) == (made, runs), changes
     said = finished_benchmark.made("--dry-run")
     assert "Params have changed since last execution" in said
     finished_benchmark.configure()

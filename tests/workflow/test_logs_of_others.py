@@ -7,7 +7,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from tests.helpers.small_benchmark import TOY, Benchmark, new_benchmark
+from tests.helpers.small_benchmark import TOY, Benchmark
 from tests.helpers.step_logs import event, step, step_log
 
 LOGS = Path(__file__).parents[1] / "data" / "logs"
@@ -47,17 +47,11 @@ HOSTILE = {
 }
 
 
-def of_one_report(test):
-    """Mark a test that uses the report `theirs`, so that only one process writes that report."""
-    return pytest.mark.long(pytest.mark.xdist_group("theirs")(test))
-
-
-@pytest.fixture(scope="module")
-def theirs(tmp_path_factory, environments: Path, begun: Path) -> Benchmark:
-    """A report that runs nothing: of an archive, of odd names, of hostile logs and of no log."""
-    folder = tmp_path_factory.mktemp("theirs") / "benchmark"
-    benchmark = new_benchmark(folder, environments)
-    benchmark.take_over(begun)
+@pytest.mark.long
+def test_an_archive_odd_names_hostile_logs_and_none_become_a_report_and_archives(
+    benchmark: Benchmark, tmp_path: Path
+):
+    folder = benchmark.folder
     dlperf_archive(folder / "logs-of-oneflow.zip")
     for logs in ("2n8g", "hostile/1n2g", "nothing"):
         (folder / logs).mkdir(parents=True)
@@ -70,42 +64,30 @@ def theirs(tmp_path_factory, environments: Path, begun: Path) -> Benchmark:
         (folder / f"hostile/1n2g/{name}.log").write_text(log)
     (folder / "hostile/1n2g/good.log").write_text("\n".join(step_log()))
     (folder / "nothing/a.log").write_text("nothing\n")
-    sources = {
-        "archived": {"path": "logs-of-oneflow.zip", "window": WINDOW},
-        "odd": {"path": "2n8g", "window": WINDOW},
-        "hostile": {"path": "hostile", "window": WINDOW, "variant": "$\\frac{$ <b>"},
-        "nothing": "nothing",
+    hostile = {"path": "hostile", "window": WINDOW, "variant": "$\\frac{$ <b>"}
+    suites = {
+        "archived": {"from": {"path": "logs-of-oneflow.zip", "window": WINDOW}},
+        "odd": {"from": {"path": "2n8g", "window": WINDOW}, "batch_size": 128},
+        "hostile": {"from": hostile, "batch_size": 8},
+        "nothing": {"from": "nothing"},
     }
-    sizes = {"odd": {"batch_size": 128}, "hostile": {"batch_size": 8}}
-    benchmark.configure(
-        suites=[
-            SUITE | {"name": name, "from": source} | sizes.get(name, {})
-            for name, source in sources.items()
-        ]
-    )
+    benchmark.configure(suites=[SUITE | {"name": name} | one for name, one in suites.items()])
     assert "Traceback" not in benchmark.made()
-    for name in sources:
-        benchmark.said("reperf", "archive", "verify", f"archive/{name}.zip")
-    return benchmark
 
+    def table(suite: str, name: str) -> pd.DataFrame:
+        return pd.read_csv(folder / f"results/suites/{suite}/{name}.csv")
 
-def table(theirs: Benchmark, suite: str, name: str) -> pd.DataFrame:
-    return pd.read_csv(theirs.folder / f"results/suites/{suite}/{name}.csv")
+    # Each archive rebuilds to the same tables.
+    for suite in suites:
+        file, there = f"archive/{suite}.zip", tmp_path / suite
+        benchmark.said("reperf", "archive", "verify", file)
+        if suite in ("archived", "odd"):
+            benchmark.said("reperf", "archive", "rebuild", file, "--to", str(there))
+            for name in ("measurements", "summary"):
+                made = f"results/suites/{suite}/{name}.csv"
+                assert (there / made).read_bytes() == (folder / made).read_bytes()
 
-
-def rebuilt(theirs: Benchmark, suite: str, folder: Path) -> Path:
-    """A suite's archive rebuilt, which gives the same tables."""
-    theirs.said("reperf", "archive", "rebuild", f"archive/{suite}.zip", "--to", str(folder))
-    for name in ("measurements", "summary"):
-        file = f"results/suites/{suite}/{name}.csv"
-        assert (folder / file).read_bytes() == (theirs.folder / file).read_bytes()
-    return folder
-
-
-@of_one_report
-def test_an_archive_of_logs_becomes_a_report_and_again_when_it_has_changed(theirs, tmp_path):
-    folder = theirs.folder
-    cells = table(theirs, "archived", "summary").set_index("topology")
+    cells = table("archived", "summary").set_index("topology")
     assert list(cells["system"]) == ["oneflow", "oneflow"]
     assert set(cells["source"]) == {"logs-of-oneflow.zip"}
     two = cells.loc["2n8g"]
@@ -115,39 +97,28 @@ def test_an_archive_of_logs_becomes_a_report_and_again_when_it_has_changed(their
     assert (two["speedup"], two["efficiency"]) == (16.0, 1.0)
     for kind in ("throughput", "speedup"):
         assert (folder / f"figures/archived-{kind}.svg").stat().st_size > 0
-    assert "logs-of-oneflow.zip" in (folder / "results/report.md").read_text()
     assert not (folder / "results/runs").exists()
-    rebuilt(theirs, "archived", tmp_path / "rebuilt")
 
-    # Logs that have changed are measured again.
-    assert theirs.planned() == {}
-    with zipfile.ZipFile(folder / "logs-of-oneflow.zip", "a") as members:
-        members.writestr("oneflow/2n8g/r50_b128_fp32_5.log", RESNET50)
-    planned = theirs.planned()
-    assert {"measure", "summarise", "draw_figures", "report", "archive"} <= planned.keys()
-    assert "train" not in planned
-
-
-@of_one_report
-def test_logs_called_by_the_time_of_day_are_archived_and_rebuilt(theirs: Benchmark, tmp_path: Path):
-    measured = table(theirs, "odd", "measurements")
+    # Names that look like times of the day, or like words of a shell.
+    measured = table("odd", "measurements")
     assert set(measured["log"]) == {f"2n8g/{name}" for name in ODD}
     assert set(measured["status"]) == {"ok"}
-    there = rebuilt(theirs, "odd", tmp_path / "rebuilt") / "from/2n8g"
-    assert {path.name for path in there.iterdir()} == set(ODD)
+    assert {path.name for path in (tmp_path / "odd/from/2n8g").iterdir()} == set(ODD)
 
-
-@of_one_report
-def test_hostile_logs_are_refused_and_the_report_is_written(theirs: Benchmark):
-    statuses = table(theirs, "hostile", "measurements")["status"]
+    statuses = table("hostile", "measurements")["status"]
     assert statuses.value_counts().to_dict() == {"refused": len(HOSTILE), "ok": 1}
-    assert (theirs.folder / "results/report.html").exists()
+    assert set(table("nothing", "measurements")["status"]) == {"refused"}
+    page = (folder / "results/report.md").read_text()
+    assert "no known format" in page
+    assert "logs-of-oneflow.zip" in page
 
-
-@of_one_report
-def test_a_suite_whose_logs_are_all_refused_has_a_report(theirs: Benchmark):
-    assert set(table(theirs, "nothing", "measurements")["status"]) == {"refused"}
-    assert "no known format" in (theirs.folder / "results/report.md").read_text()
+    # Logs that have changed are measured again.
+    assert benchmark.planned() == {}
+    with zipfile.ZipFile(folder / "logs-of-oneflow.zip", "a") as members:
+        members.writestr("oneflow/2n8g/r50_b128_fp32_5.log", RESNET50)
+    planned = benchmark.planned()
+    assert {"measure", "summarise", "draw_figures", "report", "archive"} <= planned.keys()
+    assert "train" not in planned
 
 
 @pytest.mark.long

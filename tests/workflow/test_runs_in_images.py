@@ -47,23 +47,23 @@ def test_the_whole_report_is_made_from_an_image_and_names_it_and_again_once_that
 ):
     benchmark.take_over(begun)
     configure(benchmark, image)
-    benchmark.made()
+    benchmark.made("results/report.html")
     digest = checked_digest(benchmark, image)
     page = (benchmark.folder / "results/report.html").read_text(encoding="utf-8")
     (row,) = [line for line in page.splitlines() if f"<code>{digest}</code></td>" in line]
     assert f"numpy {NUMPY}" in row
     assert str(image) in row
     assert "podman" in row
-    assert benchmark.planned() == {}
+    assert benchmark.planned("results/report.html") == {}
     # Another engine is another launch; the image, looked at again, is the same.
     (tmp_path / "apptainer").touch(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
     configure(benchmark, image, container={"engine": "apptainer"})
-    assert benchmark.planned()["train"] == 1
+    assert benchmark.planned("results/report.html")["train"] == 1
     configure(benchmark, image)
     (image / "etc/motd").write_text("a newer image\n")
     # What was trained in the image as it was stays; what would train in it now is refused.
-    assert benchmark.planned() == {}
+    assert benchmark.planned("results/report.html") == {}
     said = benchmark.refused("--forcerun", RECORD, "--retries", "0", "--", RECORD)
     assert f"its image {image} has changed since; once .images/" in said
     (made,) = benchmark.folder.glob(".images/*/environment.json")

@@ -53,16 +53,13 @@ def test_an_installed_wheel_measures_and_verifies_and_with_its_extra_rebuilds(
     reperf, python = tmp_path / "bin/reperf", tmp_path / "tools/reperf/bin/python"
     assert call(python, "--version").startswith(f"Python {version}.")
     assert call(reperf, "--version") == f"reperf {__version__}\n"
-    for method in ("window", "published"):
-        assert "1 measured, 0 refused" in call(reperf, "measure", "--method", method, LOG)
+    assert "1 measured, 0 refused" in call(reperf, "measure", LOG)
     program = f"import reperf; print(*reperf.measure({str(LOG)!r})['unit'])"
     assert call(python, "-c", program) == "images/s\n"
     archive = real_finished / "archive/small.zip"
     assert "all as they were archived" in call(reperf, "archive", "verify", archive)
-    (tmp_path / "x.zip").touch()
-    assert "x.zip: is no whole archive" in call(reperf, "archive", "verify", "x.zip", fails=True)
     rebuild = (reperf, "archive", "rebuild", archive, "--to", "new")
     assert "not installed; install reperf[report]" in call(*rebuild, fails=True)
     install("[report]")
-    remade = f"new: 17 files made again, all with the same bytes as in {archive}\n"
+    remade = f"new: 13 files made again, all with the same bytes as in {archive}\n"
     assert call(*rebuild) == remade
