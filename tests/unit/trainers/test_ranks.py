@@ -56,25 +56,6 @@ def test_when_a_rank_fails_the_others_end_and_it_is_named(last_act: str, end: st
     assert not any(psutil.pid_exists(int(pid)) for pid in said.split())
 
 
-def test_of_oneflows_ranks_the_first_to_fail_is_named_though_its_launcher_reaps_it_at_once():
-    code = """
-import os, sys, time
-from trainers.launchers.oneflow import Started
-acts = {"4": "raise SystemExit(3)", "5": "import time; time.sleep(60)"}
-first, other = (
-    Started([sys.executable, "-c", act], env={**os.environ, "RANK": rank})
-    for rank, act in acts.items()
-)
-while first.poll() is None:
-    time.sleep(0.05)
-other.terminate()
-while other.poll() is None:
-    time.sleep(0.05)
-"""
-    said, complaints = start("-c", code).communicate(timeout=60)
-    assert said == f"rank 4 on {socket.gethostname()} ended with status 3\n", complaints
-
-
 def test_the_rank_that_failed_first_is_named_and_not_one_that_missed_it(tmp_path: Path):
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)

@@ -1,4 +1,4 @@
-"""The recipes by which every framework trains: all of them by one interface, then each alone."""
+"""The recipes by which every framework trains: all of them by one interface, then some alone."""
 
 from argparse import Namespace
 from functools import cache
@@ -10,21 +10,12 @@ from reperf.systems.workloads import load_workloads
 from trainers.contract import recipe as contract
 from trainers.contract import weights
 from trainers.contract.driver import Work
-from trainers.recipes import alexnet, resnet50, vgg16
+from trainers.recipes import bert, llama, resnet50, vgg16
 
-from tests.helpers.shapes import (
-    TINY_BERT,
-    TINY_GPT2,
-    TINY_LLAMA,
-    TINY_TRANSFORMER,
-    TINY_WORD2VEC,
-)
+from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_LLAMA, TINY_TRANSFORMER, TINY_WORD2VEC
 
-BUILT = {
-    workload.recipe_file.stem: workload
-    for workload in load_workloads().values()
-    if workload.recipe_file.exists()
-}
+WORKLOADS = load_workloads()
+BUILT = {one.recipe_file.stem: one for one in WORKLOADS.values() if one.recipe_file.exists()}
 SMALL = {
     name: {key: dimension.least for key, dimension in workload.shape.items()}
     for name, workload in BUILT.items()
@@ -132,11 +123,29 @@ def test_synthetic_images_are_bytes_with_labels_and_too_small_ones_are_refused(n
         module_of(name).check({"image_size": size - 1})
 
 
+BASE = WORKLOADS["bert-base"].default_shape
+
+
 @pytest.mark.parametrize(
-    ("recipe", "count"), [(resnet50, 25_557_032), (vgg16, 138_357_544), (alexnet, 61_100_840)]
+    ("workload", "changes", "count"),
+    [
+        ("resnet50", {}, 25_557_032),
+        ("vgg16", {}, 138_357_544),
+        ("alexnet", {}, 61_100_840),
+        ("bert-base", {}, 110_106_428),
+        ("bert-base", {"vocabulary": 30528, "positions": 128}, 109_816_130),
+        ("bert-large", {}, 336_226_108),
+        # As transformers' LlamaForCausalLM has them at these shapes, on the meta device.
+        ("llama3-1b", {}, 1_235_814_400),
+        ("llama3-8b", {}, 8_030_261_248),
+        ("llama3-70b", {}, 70_553_706_496),
+    ],
 )
-def test_the_model_is_the_published_one(recipe, count):
-    assert contract.parameters(recipe, {"image_size": 224}) == count
+def test_the_model_is_the_published_one(workload, changes, count):
+    known = WORKLOADS[workload]
+    shape = known.default_shape | changes
+    recipe = module_of(known.recipe_file.stem)
+    assert contract.parameters(recipe, shape) == known.parameters_of(shape) == count
 
 
 @pytest.mark.parametrize("recipe", [resnet50, vgg16])
@@ -149,3 +158,87 @@ def test_weights_are_parted_by_their_decay_and_keep_their_order(recipe):
     decayed = list(filter(recipe.decays, names))
     kept = [key for key in names if not recipe.decays(key)]
     assert parted == {recipe.OPTIMIZER.weight_decay: decayed} | ({0.0: kept} if kept else {})
+
+
+CUTS = [slice(None), slice(0, 3), slice(3, None), slice(5, 6), slice(2, 2)]
+PROOF = Namespace(seed=1, proof=True)
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "llama"])
+def test_a_part_of_a_start_weight_is_the_wholes_to_the_bit(name, monkeypatch):
+    monkeypatch.setattr(weights, "AT_ONCE", 1000)  # so that it is drawn in many pieces
+    recipe = module_of(name)
+    for key, size in recipe.weight_shapes(SMALL[name]).items():
+        whole = weights.initial_weight(recipe, PROOF, key, size)
+        for rows, columns in zip(CUTS, CUTS[::-1], strict=True):
+            index = (rows, columns)[: len(size)]
+            part = weights.initial_weight(recipe, PROOF, key, size, index)
+            assert np.array_equal(part, whole[index])
+            assert part.dtype == np.float32
+
+
+@pytest.mark.parametrize("size", [(1001, 5), (3, 5), (7, 3), (9, 2001)])
+@pytest.mark.parametrize("at_once", [1, 1000])
+def test_pieces_of_any_size_are_drawn_alike(size, at_once, monkeypatch):
+    """The generator draws four bytes at a time, a number takes two: odd pieces would shift it."""
+    monkeypatch.setattr(weights, "AT_ONCE", at_once)
+    key, index = "layer1.ffn.out.weight", (slice(1, None), slice(1, 3))
+    whole = weights.initial_weight(llama, PROOF, key, size)
+    assert np.array_equal(weights.initial_weight(llama, PROOF, key, size, index), whole[index])
+
+
+def test_slow_rotations_are_stretched_and_fast_ones_are_not():
+    """Frequencies as transformers' LlamaRotaryEmbedding has them; four of 64, by version 5.23."""
+    turns = llama.THETA ** -(np.arange(64) / 64)
+    ratio = turns / llama.stretched(turns, 8)
+    assert ratio[0] == ratio[20] == 1
+    assert ratio[63] == pytest.approx(8)
+    assert 1 < ratio[31] < 8
+    assert np.all(np.diff(ratio) >= 0)
+
+
+def test_what_bert_predicts_lies_inside_the_real_tokens():
+    batch = bert.synthetic_batch(BASE, 64, np.random.RandomState(1))
+    tokens, real, segments, positions, _, shares, following = batch
+    assert bert.counts(batch) == {"tokens": int(np.count_nonzero(tokens))}
+    assert set(real.sum(axis=1)) > {128}
+    assert 0.9 < real.mean() < 0.97
+    assert np.array_equal(tokens > 0, real == 1)
+    assert tokens.max() < BASE["vocabulary"]
+    assert (np.diff(real, axis=1) <= 0).all()
+    assert not segments[real == 0].any()
+    assert set(segments.max(axis=1)) == {1}
+    assert not segments[:, :2].any()
+    for row, (places, some) in enumerate(zip(positions, shares, strict=True)):
+        count, length = int(some.sum()), real[row].sum()
+        assert count == min(20, max(1, round(length * 0.15)))
+        assert some[:count].all()
+        own = places[:count]
+        assert (np.diff(own) > 0).all()
+        assert 0 < own.min() <= own.max() < length - 1
+        assert not places[count:].any()
+    assert set(following) == {0, 1}
+
+
+def test_a_short_sequence_with_many_predictions_gets_those_that_fit():
+    shape = TINY_BERT | {"sequence_length": 8, "max_predictions": 5}
+    for seed in range(20):
+        _, real, _, positions, ids, shares, _ = bert.synthetic_batch(
+            shape, 16, np.random.RandomState(seed)
+        )
+        assert (shares.sum(axis=1) == 1).all()
+        assert (positions[:, 0] < real.sum(axis=1) - 1).all()
+        assert ids[:, 0].all()
+
+
+@pytest.mark.parametrize(
+    ("changes", "fault"),
+    [
+        ({"sequence_length": 65}, "sequence_length is 65; allowed: up to the 64 positions"),
+        ({"max_predictions": 30}, "max_predictions is 30; allowed: up to 29 in a sequence_length"),
+        ({"heads": 3}, "hidden is 128; allowed: a multiple of the 3 heads"),
+    ],
+)
+def test_a_shape_that_cannot_be_is_refused(changes, fault):
+    with pytest.raises(ValueError, match=fault):
+        bert.check(TINY_BERT | changes)

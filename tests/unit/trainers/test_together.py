@@ -97,7 +97,7 @@ def test_who_is_no_rank_is_shown_out_and_a_rank_that_goes_is_named(meet, address
 
 
 def test_each_trainer_logs_its_own_steps_and_its_own_end(capfd):
-    log = make_log(rank=1, more="--together")
+    log = make_log(rank=1, more="--own-time")
     assert log.global_batch == 4
     log.step(5, 2.0, None)
     # Replicas that have not seen each other's last update differ.
@@ -106,7 +106,7 @@ def test_each_trainer_logs_its_own_steps_and_its_own_end(capfd):
     assert {event["metadata"]["rank"] for event in events(said)} == {1}
     values = {event["key"]: event["value"] for event in events(said)}
     assert values["tracked_stats"]["samples"] == 20
-    assert values["configuration"]["together"]
+    assert values["configuration"]["own_time"]
     assert "run_stop" in values
     assert said.endswith("rank 1: done\n")
 

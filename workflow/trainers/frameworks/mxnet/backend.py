@@ -11,7 +11,7 @@ import mxnet as mx
 from mxnet import autograd
 from mxnet.contrib import amp
 
-from trainers.contract import backend
+from trainers.contract import backend as contract
 from trainers.contract.affinity import said_of_gpu
 from trainers.contract.precision import DYNAMIC
 from trainers.frameworks.horovod import connected
@@ -23,7 +23,7 @@ LACKS_BFLOAT16 = tuple(f"_contrib_interleaved_matmul_selfatt_{part}" for part in
 """What CPUs compute in float32 alone, and MXNet's own list of that lacks."""
 
 
-class Backend(backend.Backend):
+class Backend(contract.Backend):
     gpu_memory_is = "in use"
     computes = {"cpu": ("bfloat16",), "cuda": ("float16",)}
     gpu_groups = 0
@@ -37,7 +37,7 @@ class Backend(backend.Backend):
         elif mx.context.num_gpus() <= place.local_rank:
             count = mx.context.num_gpus()
             what = f"mxnet sees {count} GPUs, local rank {place.local_rank} needs another"
-            raise backend.no_gpu(what, "mxnet")
+            raise contract.no_gpu(what, "mxnet")
         else:
             device = mx.gpu(place.local_rank)
             self.device_name = said_of_gpu("cuDeviceGetName", place.local_rank)
@@ -46,9 +46,9 @@ class Backend(backend.Backend):
         self.library = connected(hvd, flags, place.world_size)
 
     def numbers(self, array):
-        made = mx.nd.array(array, self.device, array.dtype)
-        made.wait_to_read()
-        return made
+        numbers = mx.nd.array(array, self.device, array.dtype)
+        numbers.wait_to_read()
+        return numbers
 
     def array(self, numbers):
         return numbers.asnumpy()
@@ -57,14 +57,6 @@ class Backend(backend.Backend):
         summed = hvd.allreduce(numbers, average=False)
         summed.wait_to_read()
         return summed
-
-    def convolve(self, images, filters):
-        output, _, *kernel = filters.shape
-        settings = {"kernel": kernel, "num_filter": output, "no_bias": True}
-        return mx.nd.Convolution(images, filters, **settings)
-
-    def multiply(self, left, right):
-        return mx.nd.dot(left, right)
 
     def versions(self):
         return {"mxnet": mx.__version__, "horovod": horovod.__version__}
@@ -88,15 +80,15 @@ class Backend(backend.Backend):
     def step(self, work):
         return DataParallel(self, work)
 
-    def leave(self):
+    def disconnect(self):
         hvd.shutdown()
 
 
-class DataParallel(backend.Step):
+class DataParallel(contract.Step):
     """The whole model on each rank; Horovod averages gradients before the weights' update."""
 
-    def __init__(self, made, work):
-        precision, device = work.precision, made.device
+    def __init__(self, backend, work):
+        precision, device = work.precision, backend.device
         if precision.compute != "float32":
             mix_in(precision.compute)  # before a model is made
         self._network = network = work.model(work.flags, device)
@@ -108,10 +100,10 @@ class DataParallel(backend.Step):
             weight.set_data(mx.nd.array(arranged(name, work.start(name))))
             weight.wd_mult = float(work.recipe.decays(name))
         # Now there is what each iteration writes last, behind which to mark.
-        made.mark = Marks(weight.data() for weight in trained).mark
-        self.feed = backend.Feed(made, work)
+        backend.mark = Marks(weight.data() for weight in trained).mark
+        self.feed = contract.Feed(backend, work)
         optimizer = make_optimizer(work.optimizer, device, learning_rate=work.rate)
-        groups = made.gpu_groups if work.flags.device == "cuda" else 0
+        groups = backend.gpu_groups if work.flags.device == "cuda" else 0
         clip = work.optimizer.clip
         self._trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
         self._scale = mx.nd.full(1, precision.factor, ctx=device)

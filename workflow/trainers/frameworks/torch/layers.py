@@ -16,7 +16,7 @@ class Normalize(nn.Module):
 
     def forward(self, pixels):
         # [N, H, W, 3] viewed as [N, 3, H, W] is already in channels-last order in memory.
-        return (pixels.permute(0, 3, 1, 2) - self.mean) / self.std
+        return (pixels.permute(0, 3, 1, 2) - self.mean).div_(self.std)
 
 
 class Layered(nn.Module):

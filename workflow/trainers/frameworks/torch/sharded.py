@@ -26,18 +26,18 @@ class Sharded(DataParallel):
     accumulates = False
     pass_alone = None
 
-    def spread(self, network, made):
-        rank, _, world_size = made.place
+    def spread(self, network, backend):
+        rank, _, world_size = backend.place
         if world_size == 1:
-            return super().spread(network, made)
-        if made.device.type == "cpu":
+            return super().spread(network, backend)
+        if backend.device.type == "cpu":
             _return_freed_memory()
-        shard = made.flags.shard or world_size
-        self.part = f"shard {rank % shard}"
+        shard = backend.flags.shard or world_size
+        self.model_part = f"shard {rank % shard}"
         # The last dimension is the one that shards; gradients are averaged over both.
         sizes = (shard,) if shard == world_size else (world_size // shard, shard)
         names = ("replicate", "shard")[-len(sizes) :]
-        mesh = init_device_mesh(made.device.type, sizes, mesh_dim_names=names)
+        mesh = init_device_mesh(backend.device.type, sizes, mesh_dim_names=names)
         # What stands in a row is whole one at a time, the rest for all of a step. torch shards no
         # weights whose channels are last; what is computed by them has its channels last all the
         # same. It takes each weight to the device as it shards it.
@@ -46,13 +46,13 @@ class Sharded(DataParallel):
         layers = [one for one in chain.from_iterable(rows) if any(True for _ in one.parameters())]
         travel = {"mesh": mesh, "mp_policy": _policy(network, self._dtype)}
         for layer in layers:
-            if made.flags.compile:
+            if backend.flags.compile:
                 layer.compile()  # by itself: gathering its weights cannot be in a graph
             fully_shard(layer, **travel)
         return fully_shard(network, **travel)
 
     def compiled(self):
-        return self._model if self.part != "all" else super().compiled()
+        return self._model if self.model_part != "all" else super().compiled()
 
     @staticmethod
     def held(weight):

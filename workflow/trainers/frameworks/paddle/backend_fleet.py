@@ -7,7 +7,7 @@ takes, the system's part `taken` makes of a batch.
 
 Servers hold the weights, cut into blocks of neighbouring rows, and update them by SGD. A step of a
 trainer computes gradients, and then waits until the servers have those of all trainers (the usual
-way), or does not (--together); with --push-every trainers update weights of their own, and send
+way), or does not (--own-time); with --push-every trainers update weights of their own, and send
 what has changed every so many steps, which is GEO-SGD.
 """
 
@@ -23,11 +23,12 @@ from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
     fleet,
 )
 
-from trainers.contract import backend, settings
+from trainers.contract import backend as contract
+from trainers.contract import settings
 from trainers.contract.steplog import Refused
 
 
-class Backend(backend.Backend):
+class Backend(contract.Backend):
     """Paddle 1.8 on the CPU; numpy's arrays are its numbers."""
 
     def __init__(self, flags, place):
@@ -40,18 +41,6 @@ class Backend(backend.Backend):
     def array(self, numbers):
         return numbers
 
-    def convolve(self, images, filters):
-        initial = fluid.initializer.NumpyArrayInitializer(filters)
-        with fluid.dygraph.guard(fluid.CPUPlace()):
-            sizes = filters.shape[1], len(filters), filters.shape[2:]
-            layer = fluid.dygraph.Conv2D(*sizes, param_attr=initial, bias_attr=False)
-            return layer(fluid.dygraph.to_variable(images)).numpy()
-
-    def multiply(self, left, right):
-        with fluid.dygraph.guard(fluid.CPUPlace()):
-            factors = map(fluid.dygraph.to_variable, (left, right))
-            return fluid.layers.matmul(*factors).numpy()
-
     def versions(self):
         return {"paddlepaddle": paddle.__version__}
 
@@ -62,18 +51,18 @@ class Backend(backend.Backend):
         return Pushed(self, work)
 
 
-class Pushed(backend.Step):
+class Pushed(contract.Step):
     """Gradients or changes go to the servers, and weights come from them."""
 
     optimizer = "SGD on the servers"
 
-    def __init__(self, made, work):
+    def __init__(self, backend, work):
         _check(work)
-        self._run = made.executor.run
-        self.feed = backend.Feed(made, work)
+        self._run = backend.executor.run
+        self.feed = contract.Feed(backend, work)
         self._taken = work.part("taken", tuple)
         self._inputs, self._loss, parameters = transpiled(work)
-        if work.flags.together:
+        if work.flags.own_time:
             fleet.init_worker()  # what the next line sends goes by way of it
         self._run(fleet.startup_program)
         self._weights = {one.name: _Pulled(one.name, one.shape) for one in parameters}
@@ -123,7 +112,7 @@ def transpiled(work):
 
 def _added_up(flags):
     """Of how many trainers servers add up the gradients: of which SGD's step is their mean."""
-    return 1 if flags.together else int(os.environ["WORLD_SIZE"])
+    return 1 if flags.own_time else int(os.environ["WORLD_SIZE"])
 
 
 def _update_by_each_gradient(program):
@@ -162,15 +151,15 @@ def _check(work):
     if work.optimizer.momentum or any(map(work.decay, work.shapes)):
         raise Refused("the servers know plain SGD; allowed: no momentum and no decay")
     each = flags.push_every
-    if each is not None and not (flags.together and 1 <= each <= flags.iterations):
-        allowed = f"with --together, 1 to --iterations, {flags.iterations}"
+    if each is not None and not (flags.own_time and 1 <= each <= flags.iterations):
+        allowed = f"with --own-time, 1 to --iterations, {flags.iterations}"
         raise Refused(f"--push-every is {each}; allowed: {allowed}")
 
 
 def _strategy(flags):
     if flags.push_every is not None:
         return StrategyFactory.create_geo_strategy(flags.push_every)
-    if flags.together:
+    if flags.own_time:
         strategy = StrategyFactory.create_async_strategy()
         # Beside a thread of its own that pulls weights, the one that pushes gradients never sleeps.
         name = "communicator_independent_recv_thread"
