@@ -276,8 +276,8 @@ def test_variants_that_nobody_names_are_those_that_the_log_says(
 
 
 def test_a_variant_that_holds_another_ones_switch_is_told_from_it():
-    for push_every, variant in ((100, "geo"), (None, "async")):
-        said = facts_of_flags({"together": True, "push_every": push_every})
+    for name, push_every, variant in (("own_time", 100, "geo"), ("together", None, "async")):
+        said = facts_of_flags({name: True, "push_every": push_every})
         assert variant_said(Facts().add("the log", said), "paddle-fleet") == variant
 
 

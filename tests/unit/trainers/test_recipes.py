@@ -62,58 +62,40 @@ def name(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-of_images = pytest.mark.parametrize(
-    "name", [name for name, workload in BUILT.items() if workload.data == "images"]
-)
-
-
-def test_a_recipe_says_all_that_engines_ask(name):
-    recipe = module_of(name)
-    assert [part for part in contract.INTERFACE if not hasattr(recipe, part)] == []
-    recipe.check(SMALL[name])
-
-
-def test_weights_have_the_sizes_that_the_shape_gives_them_and_one_made_alone_is_that_among_all(
-    name,
-):
-    recipe, flags, among_all = module_of(name), flags_of(name), start_of(name)
-    sizes = recipe.weight_shapes(flags.shape)
-    assert {key: array.shape for key, array in among_all.items()} == sizes
-    assert {array.dtype for array in among_all.values()} == {np.dtype(np.float32)}
-    count = contract.parameters(recipe, flags.shape)
-    assert sum(array.size for array in among_all.values()) == count
-    small = {key: size for key, size in sizes.items() if np.prod(size) < 10**6}
-    for key, size in reversed(small.items()):
-        alone = weights.initial_weight(recipe, flags, key, size)
-        assert np.array_equal(alone, among_all[key])
-
-
 def synthetic(name: str, **changes: object) -> list[np.ndarray]:
     flags = flags_of(name, **changes)
     return [*weights.synthetic_batch(module_of(name), flags, changes.get("rank", 0))]
 
 
+def test_a_recipe_says_all_that_engines_ask_and_makes_weights_of_the_sizes_that_it_says(name):
+    recipe, flags, among_all = module_of(name), flags_of(name), start_of(name)
+    assert [part for part in contract.INTERFACE if not hasattr(recipe, part)] == []
+    recipe.check(SMALL[name])
+    sizes = recipe.weight_shapes(flags.shape)
+    assert {key: array.shape for key, array in among_all.items()} == sizes
+    assert {array.dtype for array in among_all.values()} == {np.dtype(np.float32)}
+    count = contract.parameters(recipe, flags.shape)
+    assert sum(array.size for array in among_all.values()) == count
+    # One that is made alone is that among all.
+    small = {key: size for key, size in sizes.items() if np.prod(size) < 10**6}
+    for key, size in reversed(small.items()):
+        assert np.array_equal(weights.initial_weight(recipe, flags, key, size), among_all[key])
+    # A zero would hide mistakes in it, or in what it multiplies.
+    proof = start_of(name, proof=True)
+    assert [key for key, array in proof.items() if not array.any()] == []
+
+
 @pytest.mark.parametrize("name", DIGESTS)
-def test_start_weights_and_batches_are_the_same_on_every_machine(name):
+def test_start_weights_and_batches_are_the_same_on_every_machine_and_other_by_seed_and_rank(name):
     start, batch = weights.digest(start_of(name).values()), weights.digest(synthetic(name))
     assert (start, batch) == DIGESTS[name]
     others = weights.initial_weights(module_of(name), flags_of(name, seed=2))
     assert any(not np.array_equal(array, start_of(name)[key]) for key, array in others)
-
-
-def test_for_a_proof_no_weight_is_nothing_but_zeros(name):
-    """It would hide mistakes in it, or in what it multiplies."""
-    weights = start_of(name, proof=True)
-    assert [key for key, array in weights.items() if not array.any()] == []
-
-
-def test_ranks_and_seeds_have_synthetic_batches_of_their_own(name):
-    assert all(map(np.array_equal, synthetic(name), synthetic(name)))
     for other in ({"rank": 1}, {"seed": 2}):
         assert not np.array_equal(synthetic(name)[0], synthetic(name, **other)[0])
 
 
-@of_images
+@pytest.mark.parametrize("name", ["alexnet", "resnet50", "vgg16"])
 def test_synthetic_images_are_bytes_with_labels_and_too_small_ones_are_refused(name):
     images, labels = synthetic(name)
     size = SMALL[name]["image_size"]

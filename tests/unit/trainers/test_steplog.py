@@ -144,24 +144,22 @@ def test_flags_that_cannot_be_are_refused_in_a_line(capsys, more, reason):
     assert f"error: {reason}" in capsys.readouterr().err.splitlines()[-1]
 
 
-@pytest.mark.parametrize(("device", "near"), [("cuda", "0-3,8"), ("cpu", None)])
-def test_the_log_names_the_cpus_next_to_a_gpu(device, near):
+def test_the_log_names_the_cpus_next_to_a_gpu():
     """A machine without a GPU can only pretend to have found some."""
     names = ["--recipe=resnet50", "--backend=torch.backend", "--model=a.b", "--batches=a.b"]
     code = f"""
 from trainers.contract import driver
 driver.keep_near_gpu = {{2: "0-3,8"}}.get
 driver.backend_of = lambda flags: 1 / 0  # what follows needs a framework
-driver.run({[*names, *FLAGS.split(), f"--device={device}"]})
+driver.run({[*names, *FLAGS.split(), "--device=cuda"]})
 """
     (said,) = said_of(python(code, LOCAL_RANK="2").stdout, "configuration")
-    assert said["cpus"] == near
+    assert said["cpus"] == "0-3,8"
 
 
 @pytest.mark.parametrize(
     ("rank", "threads", "cores", "own"),
     [
-        (0, 1, "", {0}),
         (1, 1, "", {2}),
         (1, 2, "", {4, 6}),
         (2, 2, "", {0, 2}),  # there are no more
@@ -230,10 +228,10 @@ def test_other_ranks_only_give_their_losses_as_signs_of_life(capfd):
     log.step(10, None, 0.25)
     log.ranks([(0.1, 0.25), (0.2, 0.0)])
     log.finished(ENDS, [100, 200])
-    lines = capfd.readouterr().out.splitlines()
-    assert lines[0].startswith("rank 1: started on ")
+    first, *lines = capfd.readouterr().out.splitlines()
+    assert first.startswith("rank 1: started on ")
     said = ["iteration 5, loss 6.9", "iteration 10, waited 0.250000 s", "done"]
-    assert lines[1:] == [f"rank 1: {one}" for one in said]
+    assert lines == [f"rank 1: {one}" for one in said]
 
 
 @pytest.mark.parametrize(
@@ -265,20 +263,22 @@ def test_changes_of_weights_are_told_in_one_short_line(capfd):
     assert events(line)[0]["value"] == [3.14159e-05] * 161
 
 
-def end(*ends: list[str], more: str = "") -> None:
-    make_log(world_size=len(ends), more=more).finished([*ends], [1] * len(ends))
-
-
 STAGES = "--pipeline 2 1"
+
+
+def end(*ends: str, more: str = STAGES) -> None:
+    """End a run of ranks, each of which has a part of the model and a digest: "0 aa"."""
+    log = make_log(world_size=len(ends), more=more)
+    log.finished([one.split() for one in ends], [1] * len(ends))
+
+
 REFUSED = {
     "has 25575912 parameters, resnet50 has 25557032": lambda: configure(make_log(), 25575912),
     "the loss at iteration 5 is nan": lambda: make_log().step(5, math.nan, 0.0),
     "the loss at iteration 5 is inf": lambda: make_log(rank=1).step(5, math.inf, 0.0),
     "the first loss, without dropout, is inf": lambda: make_log(rank=1).without_dropout(math.inf),
-    "weights of rank 1 differ from rank 0's": lambda: end(["all", "aa"], ["all", "bb"]),
-    r"of rank 1 \(stage 0\) differ from rank 0 \(stage 0\)'s": lambda: end(
-        ["0", "aa"], ["0", "bb"], ["1", "bb"], more=STAGES
-    ),
+    "weights of rank 1 differ from rank 0's": lambda: end("all aa", "all bb", more=""),
+    r"of rank 1 \(stage 0\) differ from rank 0 \(stage 0\)'s": lambda: end("0 a", "0 b", "1 b"),
 }
 
 
@@ -291,7 +291,7 @@ def test_what_would_not_measure_the_workload_is_refused(why):
 def test_a_batch_is_of_the_first_stage_and_replicas_of_each_stage_are_equal(capfd):
     log = make_log(world_size=3, more=STAGES)
     assert (log.global_batch, log.who) == (8, "rank 0 (stage 0)")
-    end(["0", "aa"], ["0", "aa"], ["1", "bb"], more=STAGES)
+    end("0 aa", "0 aa", "1 bb")
     assert events(capfd.readouterr().out)[-1]["key"] == "run_stop"
     with pytest.raises(ValueError, match="2 ranks for"):
         make_log(world_size=2, more=STAGES)

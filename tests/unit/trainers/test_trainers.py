@@ -3,11 +3,12 @@
 import ast
 import os
 import re
+import socket
 import subprocess
 import sys
 
 from reperf.systems import SYSTEMS, TRAINERS
-from trainers.contract import settings
+from trainers.contract import ports, settings
 
 
 def test_the_oldest_python_of_a_framework_can_read_it():
@@ -55,3 +56,17 @@ except MemoryError:
     print("full")
 """
     assert subprocess.check_output([sys.executable, "-c", code], text=True) == "full\n"
+
+
+def test_a_port_is_claimed_once_and_is_none_that_the_kernel_gives_away(monkeypatch):
+    claims = ports.claimed_ports(3)
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        assert other.getsockname()[1] not in ports._candidates()
+    monkeypatch.setattr(ports, "_candidates", lambda: list(claims))
+    claimed, listened_on, free = claims
+    with claims[claimed], socket.socket() as listener:
+        listener.bind(("127.0.0.1", listened_on))
+        claims[listened_on].close()
+        claims[free].close()
+        assert list(ports.claimed_ports(1)) == [free]

@@ -41,7 +41,7 @@ def pci_address(ordinal):
 
 def said_of_gpu(function, ordinal):
     """What a function of CUDA's writes of a GPU."""
-    # CUDA itself says it: it knows numbers, UUIDs, MIG's names and CUDA_DEVICE_ORDER.
+    # It knows numbers, UUIDs, MIG's names and CUDA_DEVICE_ORDER.
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:

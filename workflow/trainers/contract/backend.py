@@ -1,10 +1,9 @@
 """What a framework gives the driver: a Backend, one a process, and a Step, which trains.
 
-A framework is a folder of trainers.frameworks with two modules. `before`, which imports nothing of
-the framework, has PLACE, this process's Place, and may have prepare(flags), which sets what the
-framework reads on import. `backend`, or the one that a system.yaml names, has the class Backend.
-
-What may not wait for the device: Step.__call__, Backend.placed's iterator, a mark.
+In a framework's folder `before`, which imports nothing of the framework, has PLACE, this process's
+Place, and may have prepare(flags), which sets what the framework reads on import. `backend`, or the
+module that a system.yaml names, has the class Backend. What may not wait for the device:
+Step.__call__, Backend.placed's iterator, a mark.
 """
 
 import itertools
@@ -74,7 +73,6 @@ class Backend:
 
     def all_reduce(self, numbers):
         """Their sums over all ranks, once those are there. `numbers` may be overwritten."""
-        # A framework without collectives leaves it to this, and to the meeting.
         if self.meeting is None:
             return numbers
         array = self.array(numbers)
@@ -107,8 +105,7 @@ class Backend:
 
     def leave(self):
         """Disconnect; back once all ranks have done so, and this process may end."""
-        # A rank may be through with a collective while its answer to another one is still on its
-        # way, which fails there if the process ends.
+        # A collective's last answer may still be on its way, which fails there if this one ends.
         self.disconnect()
         parting = None if self.meeting else Meeting.of(self.place, PARTING)
         if parting:
@@ -277,10 +274,10 @@ class Counts:
 class Feed:
     """Batches that Python takes: timed, counted, on the device.
 
-    How long training waits for them: from the time at which the device had done all that it was
-    given, which Backend.mark's answer says, to the time at which the batch has come. `share` is
-    which of how many readers this rank is; `prepared` makes, of batches on the host, what the model
-    takes; `counts` is whether what it reads is counted: ranks that share layers read the same.
+    Training waits for one from when the device had done all that it was given, as Backend.mark's
+    answer says, until it has come. `share` is which of how many readers this rank is; `prepared`
+    makes of batches on the host what the model takes; `counts` is whether they are counted: ranks
+    that share layers read the same.
     """
 
     def __init__(self, backend, work, share=None, prepared=iter, counts=True):

@@ -13,8 +13,7 @@ from trainers.contract.recipe import at_scale, dropout_of, optimizer_of, recipe_
 from trainers.contract.steplog import Refused, StepLog
 from trainers.contract.weights import Watched, initial_weight
 
-SETTLING = 2
-"""Iterations in which a framework may ask for more memory than there is, to see what is fastest."""
+SETTLING = 2  # iterations in which frameworks may ask for too much memory, to see what is fastest
 
 
 class Work:

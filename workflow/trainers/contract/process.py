@@ -8,8 +8,7 @@ import signal
 
 def abort_late():
     """Delay an abort of this process by six seconds, the number of that signal."""
-    # Some frameworks abort a rank as soon as it loses another; their launchers look only once a
-    # second, and blame any rank that they find dead.
+    # Some frameworks abort a rank that loses another; launchers look only once a second.
     libc = ctypes.CDLL(None)
     libc.signal(signal.SIGABRT, libc.sleep)
 

@@ -138,8 +138,8 @@ class StepLog:
     def finished(self, ends, peak_memory_bytes, weight_changes=None, **known):
         """Say that all iterations are done, and refuse ranks that have drifted apart.
 
-        `ends` say, of each rank, which part of the model it holds, and its digest of weights; weight
-        changes are of a proof, in the recipe's order. What is `known` is said, unless it is None.
+        `ends` are each rank's part of the model, and its weights' digest; weight changes are of a
+        proof, in the recipe's order. What is `known` is said, unless it is None.
         """
         known["weight_changes"] = None if weight_changes is None else _short(weight_changes)
         self._events(weight_digests=[digest for _, digest in ends])

@@ -54,9 +54,9 @@ def run_ranks(command, environments, first):
             failed = [running[ended]] if ranks[running[ended]].wait() else []
             del running[ended]
             if failed:
-                # The first to end is to blame: the others fail after it, within milliseconds. Where
-                # this process looked too late to tell, it is the one that a signal ended; but a
-                # framework aborts a rank that misses another. The kernel may still be clearing up.
+                # The first to end is to blame: the others fail after it, within milliseconds. If
+                # this process looked too late, it is the one that a signal ended, but not by an
+                # abort: so frameworks end ranks that miss another. The kernel may be clearing up.
                 late = [number for number in running.values() if is_ending(ranks[number].pid)]
                 failed += [number for number in late if ranks[number].wait()]
                 codes = {number: ranks[number].returncode for number in failed}

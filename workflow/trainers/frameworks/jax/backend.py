@@ -1,11 +1,9 @@
 """JAX for trainers.contract.driver: one process per device, started by trainers.launchers.ranks.
 
-A model is made from the flags and the data type in which it computes. Called with weights and
-arrays that are this rank's own, such as batch norms' averages, both by name, a key of random
-numbers (None: nothing drops out) and a batch, it returns its mean loss and the new arrays, which
-begin as start_state(), if it has that, gives them.
-
-Weights have the recipe's sizes, but for convolutions, [height, width, in, out], as XLA wants them.
+A model is made from the flags and the data type in which it computes. It takes weights and arrays
+of this rank's own, such as batch norms' averages, both by name, a key of random numbers (None:
+nothing drops out) and a batch, and returns its mean loss and the new arrays. They begin as its
+start_state() has them. Weights of convolutions are [height, width, in, out].
 """
 
 import os
@@ -145,7 +143,8 @@ class Backend(contract.Backend):
         return array
 
     def put(self, batch):
-        return [self.spread(_short(np.asarray(array))) for array in batch]
+        arrays = map(np.asarray, batch)  # JAX has int32 labels and the like
+        return [self.spread(a.astype(np.int32) if a.dtype == np.int64 else a) for a in arrays]
 
     def step(self, work):
         return DataParallel(self, work)
@@ -282,10 +281,6 @@ def _own(state):
 
 def _turned(array):
     return array.transpose(2, 3, 1, 0) if array.ndim == 4 else array
-
-
-def _short(array):  # as JAX has labels and the like
-    return array.astype(np.int32) if array.dtype == np.int64 else array
 
 
 def _listen_towards(host, port):

@@ -30,8 +30,8 @@ class Spread(Step):
         devices = np.array(jax.devices()).reshape(self._grid.sizes)
         self._mesh = Mesh(devices, (*DATA, "tensor"))
         self.model_part = self._grid.part
-        batches = _OfAllRanks(backend, NamedSharding(self._mesh, BATCH))
-        self.feed = contract.Feed(batches, work, self._grid.share, counts=self._grid.counts)
+        backend.put = self._put
+        self.feed = contract.Feed(backend, work, self._grid.share, counts=self._grid.counts)
         self._how = {n: self._placed(spec_of(n, size)) for n, size in work.shapes.items()}
         self._weights = {
             name: jax.make_array_from_callback(work.shapes[name], how, partial(self._part_of, name))
@@ -47,6 +47,11 @@ class Spread(Step):
 
     def _placed(self, spec):
         return NamedSharding(self._mesh, spec)
+
+    def _put(self, batch):
+        """A batch as a part of that of all ranks together."""
+        arrays, how = (np.asarray(one).astype(np.int32) for one in batch), self._placed(BATCH)
+        return [jax.make_array_from_process_local_data(how, one) for one in arrays]
 
     def _part_of(self, name, index):
         size = self._work.shapes[name]
@@ -81,20 +86,3 @@ def spec_of(name, size):
     if len(size) == 1:
         return ALL
     return COLUMNS if name.endswith(".out.weight") else ROWS
-
-
-class _OfAllRanks:
-    """The backend, whose batches are parts of those of all ranks together."""
-
-    def __init__(self, backend, how):
-        self._backend, self._how = backend, how
-
-    def __getattr__(self, name):
-        return getattr(self._backend, name)
-
-    def placed(self, batches):
-        return map(self.put, batches)
-
-    def put(self, batch):
-        arrays = (np.asarray(one).astype(np.int32) for one in batch)
-        return [jax.make_array_from_process_local_data(self._how, one) for one in arrays]

@@ -5,10 +5,15 @@ A model is a HybridBlock, made from flags and device, that takes a batch and ret
 another layout, its `arranged` makes, of a weight's name and start, the array that it holds.
 """
 
+import ctypes
+import math
+import time
+
 import horovod
 import horovod.mxnet as hvd
 import mxnet as mx
 from mxnet import autograd
+from mxnet.base import _LIB, check_call
 from mxnet.contrib import amp
 
 from trainers.contract import backend as contract
@@ -16,11 +21,10 @@ from trainers.contract.affinity import said_of_gpu
 from trainers.contract.precision import DYNAMIC
 from trainers.frameworks.horovod import connected
 from trainers.frameworks.mxnet.images import axes_from
-from trainers.frameworks.mxnet.marks import Marks
 from trainers.frameworks.mxnet.optimizers import Trainer, make_optimizer
 
+# What CPUs compute in float32 alone, and MXNet's own list of that lacks.
 LACKS_BFLOAT16 = tuple(f"_contrib_interleaved_matmul_selfatt_{part}" for part in ("qk", "valatt"))
-"""What CPUs compute in float32 alone, and MXNet's own list of that lacks."""
 
 
 class Backend(contract.Backend):
@@ -32,7 +36,7 @@ class Backend(contract.Backend):
     def __init__(self, flags, place):
         super().__init__(flags, place)
         if flags.device == "cpu":
-            mx.base.check_call(mx.base._LIB.MXSetNumOMPThreads(flags.threads))
+            check_call(_LIB.MXSetNumOMPThreads(flags.threads))
             device = mx.cpu()
         elif mx.context.num_gpus() <= place.local_rank:
             count = mx.context.num_gpus()
@@ -153,3 +157,44 @@ class DataParallel(contract.Step):
 def mix_in(compute):
     wide = [*amp.lists.symbol_bf16.FP32_FUNCS, *LACKS_BFLOAT16] if compute == "bfloat16" else None
     amp.init(compute, fp32_ops=wide)
+
+
+_CPU = 1
+"""The kind of device on which a mark is made; mxnet.Context.devstr2type says the same."""
+
+
+class _Context(ctypes.Structure):  # mxnet::Context, as MXEnginePushSyncND takes it
+    _fields_ = (("kind", ctypes.c_int), ("number", ctypes.c_int))
+
+
+class Marks:
+    """Marks in the engine's work, each behind the last update of some weights.
+
+    Training runs behind the loop that asks, and nothing waits for a mark: the engine calls a
+    function when it gets there. Source: include/mxnet/c_api.h of MXNet 1.9.1, MXEnginePushSyncND.
+    """
+
+    def __init__(self, weights):
+        self._weights = list(weights)
+        handles = [weight.handle for weight in self._weights]
+        self._handles = (ctypes.c_void_p * len(handles))(*handles)
+        self._newest = 0
+        self._passed = 0, -math.inf  # the newest mark that the engine has passed, and when
+        self._called = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._pass)
+
+    def mark(self):
+        """Mark the end of all that the engine has been given; see contract.backend.Feed."""
+        self._newest += 1
+        called = self._called, ctypes.c_void_p(self._newest), None
+        reads, writes = (self._handles, len(self._weights)), (None, 0)
+        where = ctypes.byref(_Context(_CPU, 0))
+        more = None, 0, b"reperf_mark"
+        check_call(_LIB.MXEnginePushSyncND(*called, where, *reads, *writes, *more))
+        return self._idle_since
+
+    def _pass(self, _, number):
+        self._passed = number, time.perf_counter()
+
+    def _idle_since(self):
+        number, seconds = self._passed
+        return seconds if number == self._newest else math.inf

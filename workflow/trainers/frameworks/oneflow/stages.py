@@ -1,7 +1,7 @@
 """A pipeline in OneFlow: one graph whose layers lie, stage by stage, on devices of their own.
 
-All micro-batches of a batch pass all stages before the weights change. Two stages on the same
-devices would silently be one: OneFlow puts no buffers between them.
+All micro-batches pass all stages before the weights change. Two stages on the same devices would
+silently be one.
 """
 
 import copy

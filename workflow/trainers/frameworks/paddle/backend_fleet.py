@@ -1,14 +1,13 @@
 """Paddle 1.8 with parameter servers for trainers.contract.driver: fleet, by transpiled programs.
 
 A model is a function that adds its operations to the default program: it takes the flags and
-returns the inputs, in the order of a batch, and the mean loss. Its parameters have the names and
-the sizes of the recipe's weight_shapes. Of a batch it may leave out what comes last. What else it
-takes, the system's part `taken` makes of a batch.
+returns the inputs, in the order of a batch, whose last arrays it may leave out, and the mean loss.
+Its parameters have the names and sizes of the recipe's. The part `taken` makes of a batch what a
+model takes otherwise.
 
-Servers hold the weights, cut into blocks of neighbouring rows, and update them by SGD. A step of a
-trainer computes gradients, and then waits until the servers have those of all trainers (the usual
-way), or does not (--own-time); with --push-every trainers update weights of their own, and send
-what has changed every so many steps, which is GEO-SGD.
+Servers hold the weights, cut into blocks of neighbouring rows, and update them by SGD. Trainers
+wait until the servers have the gradients of all, or do not (--own-time), or (--push-every) update
+weights of their own and send what has changed every so many steps, which is GEO-SGD.
 """
 
 import os
@@ -117,8 +116,7 @@ def _added_up(flags):
 
 def _update_by_each_gradient(program):
     """Let a server subtract each trainer's gradient, where it would subtract their mean."""
-    # Paddle adds them up first, of a table by a sorted tree of its rows, which costs more than all
-    # updates. The rate is for a sum: see _added_up.
+    # Paddle's sum of a table's rows costs more than all updates. The rate is for it: _added_up.
     of_all = program.global_block().vars
     for block in program.blocks:
         kinds = [one.type for one in block.ops]
@@ -165,8 +163,7 @@ def _strategy(flags):
         name = "communicator_independent_recv_thread"
         strategy.set_trainer_runtime_config({name: settings.switched(name, "0")})
         return strategy
-    # The program itself sends. fleet's threads would first copy a table's gradient into sorted
-    # trees of rows, and the trainer would wait for them.
+    # The program itself sends: fleet's threads would copy a table's gradient into sorted trees.
     strategy = StrategyFactory.create_sync_strategy()
     config = strategy.get_program_config()
     config.runtime_split_send_recv = False

@@ -35,8 +35,7 @@ def ctr_dnn(flags):
 
 def each_row_once(batch):
     """What the model takes of a batch of clicks."""
-    # Paddle looks up, merges and sends rows one by one, in sorted trees: those that come once, and
-    # in order, cost it much less.
+    # Paddle looks up and sends rows in sorted trees: those that come once, in order, cost less.
     dense, slots, labels = batch
     rows, places = np.unique(slots, return_inverse=True)
     return dense, labels, rows[:, None], places

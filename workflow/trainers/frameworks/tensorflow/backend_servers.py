@@ -1,11 +1,9 @@
 """TensorFlow 2 on parameter servers, for trainers.contract.driver.
 
 trainers.launchers.roles starts all. Servers hold the weights: tables, whose rows are looked up, are
-cut over all of them, and any other weight is on one. Trainers update them by plain SGD, as they
-come: no trainer waits for another.
-
-In one variant each trainer has a session of the v1 API, and keeps its own time; in the other rank 0
-is the coordinator of a ParameterServerStrategy, whose workers are all ranks, itself included.
+cut over all of them, and any other weight is on one. Trainers update them by plain SGD and wait for
+no other trainer: each in a session of the v1 API, in its own time, or as workers of a
+ParameterServerStrategy, whose coordinator is rank 0, a worker itself.
 """
 
 import contextlib
@@ -196,9 +194,8 @@ class Session(contract.Step):
 
 
 class Coordinator(contract.Step):
-    """The coordinator of a ParameterServerStrategy: it reads all batches, and hands them out.
-
-    An iteration is a batch for each worker. It waits for them where a loss is wanted.
+    """It reads all batches, and hands one to each worker in an iteration; it waits for them where a
+    loss is wanted.
     """
 
     def __init__(self, backend, work):

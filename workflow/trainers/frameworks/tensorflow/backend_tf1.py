@@ -1,8 +1,7 @@
 """TensorFlow 1.15 for trainers.contract.driver: Horovod, one process per device, one static graph.
 
-A model is made from the flags and Layers; it takes a batch and returns its mean loss. What reads
-data returns, for flags, rank and world size, a tf.data.Dataset of batches. The part `dali` returns,
-for flags, rank, world size and GPU, the tensors of a batch that DALI reads.
+Models and what reads data are those of backend_tf2. The part `dali` returns, for flags, rank, world
+size and GPU, the tensors of a batch that DALI reads.
 """
 
 import functools
@@ -26,7 +25,6 @@ from trainers.frameworks.tensorflow.shared import Eager, dense, start_weights
 
 tf = tensorflow.compat.v1
 
-# What is set already stays.
 # Source: NVIDIA DeepLearningExamples, TensorFlow/Classification/ConvNets/runtime/runner.py.
 GPU_SETTINGS = {
     "TF_GPU_THREAD_MODE": "gpu_private",
@@ -124,7 +122,7 @@ class DataParallel(contract.Step):
         with tf.control_dependencies([iterate]):
             loss = tf.identity(loss)  # fetching it waits for the whole iteration
         self._fetched = iterate, [loss, waited, *(sum_over_ranks(one, place) for one in sums)]
-        # All in one go, for each new thing that is asked of a session takes it a while to prepare.
+        # All in one go: each new thing that is asked of a session takes it a while to prepare.
         values = {given[name]: start for name, start in starts.items()}
         session.run([weight.initializer for weight in self._weights.values()], values)
         own = {weight.name for weight in self._weights.values()}

@@ -42,7 +42,7 @@ class Backend(Eager):
         """What connects the processes; a single one needs no connection."""
         if self.place.world_size == 1:
             return tf.distribute.MirroredStrategy([self.device])
-        # It finds the device itself. Left to choose, it averages GPUs' gradients through the CPUs.
+        # Left to choose, it averages GPUs' gradients through the CPUs.
         made_by = tf.distribute.experimental.CommunicationImplementation
         options = tf.distribute.experimental.CommunicationOptions(
             implementation=made_by.NCCL if self.flags.device == "cuda" else made_by.AUTO
@@ -76,8 +76,7 @@ def take_gpu(number):
     if len(gpus) <= number:
         what = f"TensorFlow sees {len(gpus)} GPUs, local rank {number} needs another"
         raise contract.no_gpu(what, "tensorflow2")
-    # TensorFlow keeps all but that of a GPU's memory to itself; its own number leaves too little to
-    # NCCL and cuDNN. Source: tensorflow/tensorflow#44810.
+    # For NCCL and cuDNN: TensorFlow leaves them too little. Source: tensorflow/tensorflow#44810.
     settings.variables({"TF_DEVICE_MIN_SYS_MEMORY_IN_MB": "4096"})
     tf.config.set_visible_devices(gpus[number], "GPU")
     return tf.config.experimental.get_device_details(gpus[number])["device_name"]

@@ -5,7 +5,6 @@ parameters have the order and the sizes of the recipe's weight_shapes. It may ha
 `prepared`, of a batch on the host: what it returns is what the module takes.
 """
 
-import inspect
 from contextlib import nullcontext
 from functools import partial
 
@@ -59,9 +58,8 @@ class Backend(contract.Backend):
         if self.device.type == "cpu":
             dist.init_process_group("gloo")
             return "gloo"
-        # Older ones, before 2.3, take the current device, which is the same.
-        asks = "device_id" in inspect.signature(dist.init_process_group).parameters
-        dist.init_process_group("nccl", **({"device_id": self.device} if asks else {}))
+        # Older ones take the current device, which is the same.
+        dist.init_process_group("nccl", **({"device_id": self.device} if TORCH >= (2, 3) else {}))
         return "NCCL " + ".".join(map(str, torch.cuda.nccl.version()))
 
     def numbers(self, array):

@@ -22,9 +22,9 @@ class Normalize(nn.Module):
 class Layered(nn.Module):
     """One layer after another, which can be cut between any two of them.
 
-    It takes a batch of samples and labels, and returns their mean loss. A subclass has
-    loss(outputs, labels), without weights, and layers(flags): for each layer what the recipe's
-    names of its weights begin with, "" if it has none, and what makes it.
+    It takes samples and labels, and returns their mean loss. A subclass has loss(outputs, labels),
+    without weights, and layers(flags): for each layer what the recipe's names of its weights begin
+    with, "" if it has none, and what makes it.
     """
 
     def __init__(self, flags):

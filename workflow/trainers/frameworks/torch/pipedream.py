@@ -1,8 +1,7 @@
 """PipeDream: an asynchronous pipeline of unequal stages, with weight stashing.
 
-trainers.contract.delayed says in which order its stages compute. Each of torch's `Parameter`s is
-one version of a weight: an update that would change one through which a batch has yet to go
-backward makes new ones first, and leaves the old ones to that batch.
+trainers.contract.delayed has the order of stages. Each of torch's `Parameter`s is one version of a
+weight: an update of those through which a batch has yet to go backward makes new ones first.
 """
 
 from functools import partial

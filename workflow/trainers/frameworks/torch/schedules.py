@@ -32,9 +32,8 @@ STAGES_OF_A_RANK = {"interleaved": 2}
 class Pipeline(Step):
     """One stage of a pipeline, or several.
 
-    torch knows pipelines of one rank a stage. Where the first stage has replicas, each is the first
-    of a pipeline of its own. A stage of one replica is then in all of them: it takes their batches
-    one after the other, and updates once.
+    torch knows pipelines of one rank a stage: each replica of the first stage begins one. A stage
+    of one replica is in all of them, takes their batches in turn, and updates once.
     """
 
     def __init__(self, backend, work):
@@ -178,8 +177,7 @@ def _watch(waiting):
 class _Stage(nn.Module):
     """A stage that computes in the precision of the run.
 
-    What can be sent is contiguous, and torch says so of no tensor whose channels come last: stages
-    send images as [N, H, W, C], of which those are views.
+    torch sends no tensor whose channels come last in memory: stages send [N, H, W, C] instead.
     """
 
     def __init__(self, module, mixed, is_first):

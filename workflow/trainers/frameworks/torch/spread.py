@@ -1,5 +1,4 @@
-"""Training by fully_shard (FSDP2) and parallelize_module. No rank makes the whole model: each fills
-in its own part of the weights.
+"""Training by fully_shard (FSDP2) and parallelize_module; each rank makes its part of the weights.
 
 A model has `layers`, says by spread_over(mesh) how they are spread over ranks, and fills in by
 fill_buffers() what is no weight.
@@ -26,8 +25,7 @@ from trainers.frameworks.torch.backend import DataParallel, network_of
 class Spread(DataParallel):
     """This rank's part of all weights: of --tensor ranks' layers, of --shard ranks' shares.
 
-    With 16-bit numbers features are such throughout, also where one rank has all; gradients are
-    added up in float32.
+    In 16 bits features are so throughout, also on one rank; gradients are added up in float32.
     """
 
     accumulates = False
