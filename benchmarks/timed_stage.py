@@ -52,7 +52,7 @@ def watched(pipedream, warmup):
 
         def finish(self):
             said = {name: end - self.begun.get(name, 0.0) for name, end in self.now().items()}
-            said["who"] = self._who(self._made.place.rank)
+            said["who"] = self._who(self._backend.place.rank)
             os.write(1, f":::SHARES {json.dumps(said)}\n".encode())
             super().finish()
 

@@ -67,7 +67,7 @@ def train(argv):
     """The stages after training as flags say, and each batch's loss."""
     module, flags = parsed(argv)
     first = flags.pipeline[0]
-    backend = driver.made(flags)
+    backend = driver.backend_of(flags)
     work = driver.Work(module, flags, flags.batch_size * first, backend.computes)
     stages = [Stage(work, number) for number in range(len(flags.pipeline))]
     read = [

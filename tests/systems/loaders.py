@@ -46,14 +46,12 @@ def read_together(flags, world_size):
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     with tempfile.TemporaryDirectory() as folder:
-        launcher = [sys.executable, "-m", "trainers.launchers.oneflow"]
-        launcher += [f"--nproc_per_node={{world_size}}", f"--master_port={{port}}"]
+        launcher = [sys.executable, "-m", "trainers.launchers.ranks", "--nodes=1", "--node-rank=0"]
+        launcher += [f"--devices-per-node={{world_size}}", "--head=127.0.0.1", f"--port={{port}}"]
         script = [{str(Path(__file__).with_name("oneflow_ranks.py"))!r}]
         script += [folder, "8", json.dumps(vars(flags))]
-        # The launcher ends its whole process group where a rank fails.
         said = subprocess.run(
-            [*launcher, *script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            text=True, start_new_session=True,
+            [*launcher, *script], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
         )
         files = [pathlib.Path(folder, f"{{rank}}.npz") for rank in range(world_size)]
         if said.returncode or not all(file.exists() for file in files):

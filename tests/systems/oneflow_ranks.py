@@ -1,6 +1,6 @@
 """What each of OneFlow's ranks reads: its reader shares the parts by the ranks that there are.
 
-Started by trainers.launchers.oneflow with a folder, a number of batches and the trainer's flags as
+Started by trainers.launchers.ranks with a folder, a number of batches and the trainer's flags as
 JSON; each rank leaves its images and labels in the folder, as <rank>.npz.
 """
 
@@ -38,7 +38,7 @@ def main(folder, count, flags):
     given = [[part.to_local().numpy() for part in read()] for _ in range(int(count))]
     images, labels, _ = map(np.stack, zip(*given, strict=True))
     np.savez(Path(folder, f"{rank}.npz"), images=images, labels=labels)
-    backend.leave()
+    backend.disconnect()
 
 
 if __name__ == "__main__":

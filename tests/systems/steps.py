@@ -30,50 +30,50 @@ def parsed(argv):
 
 def steps_of(cases):
     """Each case's name, its backend and its Step."""
-    made = None
+    backend = None
     for name, given in cases.items():
         recipe, flags = parsed(given)
-        made = made or driver.made(flags)
-        made.flags, place = flags, made.place
+        backend = backend or driver.backend_of(flags)
+        backend.flags, place = flags, backend.place
         if name.startswith("alone"):
-            made.place = place._replace(rank=0, world_size=1)
-        size = flags.batch_size * readers_of(flags, made.place.world_size)
-        yield name, made, driver.Work(recipe, flags, size, made.computes).step(made)
-        made.place = place
+            backend.place = place._replace(rank=0, world_size=1)
+        size = flags.batch_size * readers_of(flags, backend.place.world_size)
+        yield name, backend, driver.Work(recipe, flags, size, backend.computes).step(backend)
+        backend.place = place
 
 
 def keep(cases, folder):
     plain.HIDDEN = HIDDEN
-    for name, made, step in steps_of(cases):
-        losses = [step.fetch(step(True)) for _ in range(3 * made.flags.proof)]
+    for name, backend, step in steps_of(cases):
+        losses = [step.fetch(step(True)) for _ in range(3 * backend.flags.proof)]
         losses = losses or [step.without_dropout()]
         kept = {key: np.array(weight) for key, weight in step.arrays()}
         np.savez(Path(folder, f"{name}.{os.environ['RANK']}.npz"), losses=losses, **kept)
-    made.leave()
+    backend.disconnect()
 
 
 def say(cases):
     came_to = {}
-    for name, made, step in steps_of(cases):
+    for name, backend, step in steps_of(cases):
         compile_by_aot_alone()  # from the second case on
         step.begin()
-        losses = [step.fetch(step(True)) for _ in range(made.flags.iterations)]
-        if name == "drifted" and made.place.rank == 1:
+        losses = [step.fetch(step(True)) for _ in range(backend.flags.iterations)]
+        if name == "drifted" and backend.place.rank == 1:
             step.held(step._network.norm.weight.detach()).add_(1e-3)
         try:
             refused = step.finish()
         except driver.Refused as error:
             refused = str(error)
-        parts = dict(made.gather([step.part, step.size()]))
+        parts = dict(backend.gather([step.model_part, step.size()]))
         came_to[name] = {
-            "losses": made.gather(losses),
+            "losses": backend.gather(losses),
             "parts": parts,
             "tokens": step.feed.counted(1)["tokens"],
             "refused": refused,
         }
-    if made.place.rank == 0:
+    if backend.place.rank == 0:
         print("\n" + json.dumps(came_to), flush=True)
-    made.part()
+    backend.leave()
 
 
 def compile_by_aot_alone():

@@ -63,7 +63,7 @@ import json, os
 from argparse import Namespace
 from trainers.contract.backend import Place
 from trainers.contract.steplog import Refused
-from trainers.frameworks.mxnet import nvidia
+from trainers.frameworks.mxnet import backend_nvidia
 from trainers.launchers.horovod import meeting_at
 os.environ.pop("NCCL_SOCKET_IFNAME", None)
 found = [meeting_at("127.0.0.1", 4000)]
@@ -75,7 +75,7 @@ names = "HOROVOD_CYCLE_TIME", "HOROVOD_NUM_NCCL_STREAMS"
 os.environ.pop(names[1], None)
 os.environ[names[0]] = "7"
 try:
-    nvidia.Backend(Namespace(device="cuda", seed=1, threads=1), Place(0, 0, 1))
+    backend_nvidia.Backend(Namespace(device="cuda", seed=1, threads=1), Place(0, 0, 1))
 except Refused as error:
     print(json.dumps([meets, str(error), *map(os.environ.get, names)]))""")
     assert meets == [["lo", "lo"], [None, "lo"]]

@@ -108,7 +108,7 @@ def test_trainers_in_their_own_time_log_each_and_learn_on_clicks(fleet, converte
 def test_a_run_that_would_push_nothing_is_refused(fleet):
     record, _ = fleet.train(**FLEET | ALONE | CTR | {"variant": "geo"})
     assert record.reason.endswith(
-        "--push-every is 100; allowed: with --together, 1 to --iterations, 20"
+        "--push-every is 100; allowed: with --own-time, 1 to --iterations, 20"
     )
 
 

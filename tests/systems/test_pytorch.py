@@ -174,8 +174,7 @@ def test_a_fixed_loss_scale_stays_what_it_is_after_an_overflow(pytorch):
 import json, torch
 from trainers.contract.precision import Precision
 from trainers.contract.recipe import Sgd
-from trainers.frameworks.torch.backend import torch_optimizer
-from trainers.frameworks.torch.scaling import make_scaler
+from trainers.frameworks.torch.backend import make_scaler, torch_optimizer
 scaler, weights = make_scaler(Precision("float16", 128.0)), []
 for steepness in (3.0, 3e37, 3.0):
     weight = torch.nn.Parameter(torch.tensor(1.0))

@@ -99,7 +99,7 @@ def test_training_begins_with_the_first_batch_whose_loss_was_said_before(system,
 TENSORFLOW = """
 from argparse import Namespace
 import tensorflow as tf
-from trainers.frameworks.tensorflow.sentences import tfrecord_sentences
+from trainers.frameworks.tensorflow.text import tfrecord_sentences
 tf.compat.v1.enable_eager_execution()
 flags = Namespace(data=FOLDER, shape=SHAPE, batch_size=BATCH, loader_threads=1)
 batches = ([array.numpy() for array in batch] for batch in tfrecord_sentences(flags, 0, 1))

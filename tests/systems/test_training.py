@@ -37,7 +37,7 @@ from tests.systems.trainer import (
 WORLD_SIZE = 2
 IN_PIECES = Path(__file__).with_name("in_pieces.py")
 LAUNCHED = ("pytorch", "oneflow")
-"""Each brings a launcher of its own."""
+"""One that brings a launcher of its own, and one that ours starts."""
 PYTORCH = ("pytorch",)
 """Tests compare the others with it; test_outside.py compares it with models of others. In CI, every
 system trains ResNet-50 and BERT on two ranks; whatever else is tested there, PyTorch alone does."""

@@ -3,8 +3,7 @@
 python -m trainers.inside torch says its Python, packages and operating system, and how its
 framework was built, also where that cannot be imported. Modules named after the framework are
 imported, too, in the same process, because a framework takes seconds to import. With --listed
-nothing is imported, so that it may be asked wherever a run starts. It needs nothing beside the
-standard library, and no GPU.
+nothing is imported. It needs the standard library alone.
 """
 
 import argparse

@@ -5,10 +5,10 @@ python -m torch.distributed.run ... workflow/trainers/trial.py --backend=torch.b
 
 import os
 
-from trainers.contract.driver import made
-from trainers.contract.trial import parse_trial_flags, try_out
+from trainers.contract.driver import backend_of
+from trainers.contract.trial import parse_trial_flags, trial_of, try_out
 
 if __name__ == "__main__":
     flags = parse_trial_flags()
-    try_out(made(flags), flags.bytes, flags.rates)
+    try_out(trial_of(backend_of(flags)), flags.bytes, flags.rates)
     os._exit(0)  # as training ends: the frameworks' own clean-up may abort

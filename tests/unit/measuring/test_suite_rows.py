@@ -299,9 +299,11 @@ def test_a_log_of_ours_is_taken_by_suites_of_its_precision_and_by_what_amp_was(
         assert (row["status"] == "ok") == (precision in taken.split()), precision
 
 
-@pytest.mark.parametrize(("push_every", "variant"), [(100, "geo"), (None, "async")])
-def test_a_variant_that_holds_another_ones_switch_is_told_from_it(push_every, variant):
-    facts = Facts().add("the log", facts_of_flags({"together": True, "push_every": push_every}))
+@pytest.mark.parametrize(
+    ("name", "push_every", "variant"), [("own_time", 100, "geo"), ("together", None, "async")]
+)
+def test_a_variant_that_holds_another_ones_switch_is_told_from_it(name, push_every, variant):
+    facts = Facts().add("the log", facts_of_flags({name: True, "push_every": push_every}))
     assert variant_said(facts, "paddle-fleet") == variant
 
 

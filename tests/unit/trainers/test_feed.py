@@ -1,13 +1,22 @@
-"""How long training waits for batches, as the backends' feed measures it."""
+"""How long training waits for batches, and what it has trained on, as the backends' feed says."""
 
+import itertools
 import math
+import threading
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 
 import pytest
 from trainers.contract import backend
-from trainers.recipes import resnet50
+from trainers.contract.backend import Counts
+from trainers.recipes import llama, resnet50
+
+from tests.helpers.shapes import TINY_LLAMA
+from tests.unit.trainers.test_sharing import grid
+
+WORDS = SimpleNamespace(counts=lambda batch: {"words": len(batch), "letters": sum(map(len, batch))})
+BATCHES = (["a"], ["to", "be"], ["or", "not", "to"])
 
 
 class Clock:
@@ -31,14 +40,20 @@ class Host(backend.Backend):
         return batch
 
 
-def feed_of(batches: Iterator[tuple], mark: Callable | None = None, **changes) -> backend.Feed:
+def feed_of(
+    batches: Iterator[tuple] = (),
+    mark: Callable | None = None,
+    recipe: object = resnet50,
+    how: dict | None = None,
+    **changes: object,
+) -> backend.Feed:
     usual = {"input": "tfrecord", "shape": {"image_size": 32}, "batch_size": 2, "seed": 1}
     flags = Namespace(**usual | changes)
-    work = SimpleNamespace(flags=flags, recipe=resnet50, batches=lambda *asked: batches)
-    made = Host(flags, backend.Place(0, 0, 1))
+    work = SimpleNamespace(flags=flags, recipe=recipe, batches=lambda *asked: batches)
+    host = Host(flags, backend.Place(0, 0, 1))
     if mark is not None:
-        made.mark = mark
-    return backend.Feed(made, work)
+        host.mark = mark
+    return backend.Feed(host, work, **how or {})
 
 
 def test_waits_for_batches_add_up(monkeypatch):
@@ -62,8 +77,43 @@ def test_a_device_that_still_computes_waits_for_nothing(monkeypatch, finished, w
 
 
 def test_the_batch_of_synthetic_input_is_always_there_and_a_first_one_comes_again():
-    feed = feed_of(iter(()), input="synthetic")
+    feed = feed_of(input="synthetic")
     assert next(feed) is next(feed)
     assert feed.waited() == 0.0
     feed = feed_of(iter([("first",), ("second",)]))
     assert [feed.peek(), next(feed), next(feed)] == [("first",), ("first",), ("second",)]
+
+
+def test_batches_that_were_read_ahead_count_only_once_they_are_trained_on():
+    """Another thread may read them."""
+    counts = Counts(WORDS)
+    batches = counts.of(itertools.cycle(BATCHES))
+    reader = threading.Thread(target=lambda: list(itertools.islice(batches, 30_000)))
+    reader.start()
+    seen = [counts.after(iteration).get("words", 0) for iteration in range(1, 1000)]
+    reader.join()
+    assert seen == sorted(seen)
+    for _ in range(2):
+        assert counts.after(1001) == {"words": 2001, "letters": 4001}
+    assert counts.after(30_000) == {"words": 60_000, "letters": 120_000}
+
+
+def test_a_batch_that_always_comes_counts_in_each_iteration_if_the_recipe_counts_anything():
+    for recipe, counted in (WORDS, {"words": 20, "letters": 40}), (resnet50, {}):
+        counts = Counts(recipe)
+        counts.always(["to", "be"])
+        assert counts.after(10) == counted
+    counts = Counts(resnet50)
+    assert [*counts.of(iter(BATCHES))] == [*BATCHES]
+    assert counts.after(3) == {}
+
+
+def test_tokens_that_a_layers_ranks_read_together_are_counted_once():
+    asked = {"input": "synthetic", "shape": TINY_LLAMA, "batch_size": 4, "own_time": False}
+    ranks = [grid(rank, 2, tensor=2) for rank in range(2)]
+    feeds = [
+        feed_of(recipe=llama, how={"share": one.share, "counts": one.counts}, **asked)
+        for one in ranks
+    ]
+    tokens = 3 * 4 * TINY_LLAMA["context"]
+    assert [feed.counted(3)["tokens"] for feed in feeds] == [tokens, 0]

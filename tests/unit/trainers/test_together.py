@@ -16,6 +16,8 @@ from trainers.contract.together import Meeting, _connected
 from tests.helpers.step_logs import planned_log
 from tests.unit.trainers.test_steplog import events, make_log
 
+MARK = ":::MLLOG "
+
 
 @pytest.fixture
 def pool() -> Iterator[ThreadPoolExecutor]:
@@ -25,18 +27,18 @@ def pool() -> Iterator[ThreadPoolExecutor]:
 
 
 @pytest.fixture
-def address() -> Iterator[tuple[str, int]]:
+def port() -> Iterator[int]:
     """Where the ranks meet."""
     (port,) = claims = claimed_ports(1)
     with claims[port]:
-        yield "127.0.0.1", port
+        yield port
 
 
 @pytest.fixture
-def meet(pool: ThreadPoolExecutor, address: tuple[str, int]):
+def meet(pool: ThreadPoolExecutor, port: int):
     """Start ranks' coming to the meeting of so many."""
     return lambda size, *ranks: [
-        pool.submit(Meeting, Place(rank, rank, size), "{}:{}".format(*address)) for rank in ranks
+        pool.submit(Meeting, Place(rank, rank, size), f"127.0.0.1:{port}") for rank in ranks
     ]
 
 
@@ -66,10 +68,10 @@ def test_values_longer_than_what_comes_at_once_come_whole(both, pool):
     assert said[0].result(240) == said[1].result(240) == [[0] * 300_000, [1] * 300_000]
 
 
-def test_what_comes_in_one_piece_with_a_ranks_number_is_heard(meet, address):
+def test_what_comes_in_one_piece_with_a_ranks_number_is_heard(meet, port):
     """Rank 0 may look late: a rank that has come does not wait for it before it says something."""
     (first,) = meet(2, 0)
-    second = _connected(address)
+    second = _connected(("127.0.0.1", port))
     second.sendall(b'1\n"second"\n')
     ranks = first.result(20)
     ranks.enter("first")
@@ -85,10 +87,10 @@ def test_a_rank_that_has_left_after_its_last_word_has_been_heard(both):
     assert second.entered() == ["first", "second"]
 
 
-def test_who_is_no_rank_is_shown_out_and_a_rank_that_goes_is_named(meet, address):
+def test_who_is_no_rank_is_shown_out_and_a_rank_that_goes_is_named(meet, port):
     (first,) = meet(2, 0)
     for said in (b"GET / HTTP/1.1\r\n\r\n", b"7\n", b'"x"\n', b""):
-        with _connected(address) as stranger:
+        with _connected(("127.0.0.1", port)) as stranger:
             stranger.sendall(said)
     (other,) = meet(2, 1)
     other.result(240)._lines[0].connection.close()
@@ -97,7 +99,7 @@ def test_who_is_no_rank_is_shown_out_and_a_rank_that_goes_is_named(meet, address
 
 
 def test_each_trainer_logs_its_own_steps_and_its_own_end(capfd):
-    log = make_log(rank=1, more="--together")
+    log = make_log(rank=1, more="--own-time")
     assert log.global_batch == 4
     log.step(5, 2.0, None)
     # Replicas that have not seen each other's last update differ.
@@ -106,38 +108,33 @@ def test_each_trainer_logs_its_own_steps_and_its_own_end(capfd):
     assert {event["metadata"]["rank"] for event in events(said)} == {1}
     values = {event["key"]: event["value"] for event in events(said)}
     assert values["tracked_stats"]["samples"] == 20
-    assert values["configuration"]["together"]
+    assert values["configuration"]["own_time"]
     assert "run_stop" in values
     assert said.endswith("rank 1: done\n")
 
 
 def lines_of(
-    rank: int, rate: float, *, later: float = 0.0, together: bool = True, until: int = 120
+    rank: int, rate: float, *, later: float = 0.0, own_time: str = "own_time", until: int = 120
 ) -> list[str]:
     """What one of two trainers logs that trains on until an iteration.
 
     Its clock runs `later` than another's by so many seconds.
     """
-    lines = []
-    for line in planned_log(batch=8, rate=rate, iterations=until, every=2):
-        mark, _, text = line.partition(" ")
-        if mark != ":::MLLOG":
-            continue
-        event = json.loads(text)
+    said = {own_time: True, "batch_size": 8, "iterations": 120} if own_time else {}
+    lines = planned_log(batch=8, rate=rate, iterations=until, every=2)
+    found = [json.loads(one[len(MARK) :]) for one in lines if one.startswith(MARK)]
+    for event in found:
         event["metadata"]["rank"] = rank
         event["time_ms"] += int(1000 * later)
-        if event["key"] == "configuration" and together:
-            event["value"] |= {"together": True, "batch_size": 8, "iterations": 120}
-        lines.append(f"{mark} {json.dumps(event)}")
-    return lines
+        if event["key"] == "configuration":
+            event["value"] |= said
+    return [MARK + json.dumps(event) for event in found]
 
 
 def alone(lines: list[str]) -> list[str]:
     """A trainer's lines as those of a run that has no other."""
     size = '"world_size", "value": '
-    return [
-        line.replace('"rank": 1', '"rank": 0').replace(f"{size}2", f"{size}1") for line in lines
-    ]
+    return [one.replace('"rank": 1', '"rank": 0').replace(f"{size}2", f"{size}1") for one in lines]
 
 
 def measured(*ranks: list[str], ends: tuple[int, int] | None = None) -> Measurement:
@@ -163,6 +160,9 @@ def test_trainers_that_keep_their_own_time_are_measured_each_and_summed():
     assert both.counted == {"samples": 1600}
     # Whoever comes first, rank 0 is first.
     assert measured(SLOW, FAST) == both
+    # As logs said it once.
+    before = [lines_of(*of, own_time="together") for of in ((0, 100.0), (1, 97.0))]
+    assert measured(*before).throughput == both.throughput
 
 
 def test_a_fast_trainer_is_measured_for_as_long_as_the_last_one_takes():
@@ -189,11 +189,11 @@ def test_a_fast_trainer_is_measured_for_as_long_as_the_last_one_takes():
         ([FAST, SLOW[:-2]], "rank 1: too short: it ends at iteration 118, the window at 120"),
         ([FAST, SLOW[:-1]], "rank 1: the end of the run is not in the log: the log is cut, or"),
         (
-            [lines_of(rank, 100.0, together=False) for rank in (0, 1)],
+            [lines_of(rank, 100.0, own_time="") for rank in (0, 1)],
             "ranks write lines of their own, and the log does not say `together`",
         ),
     ],
-    ids=["clocks", "speeds", "no other", "no second", "a third", "short", "cut", "not together"],
+    ids=["clocks", "speeds", "no other", "no second", "a third", "short", "cut", "in step"],
 )
 def test_what_cannot_be_summed_is_refused_in_one_line(ranks, reason):
     found = measured(*ranks)

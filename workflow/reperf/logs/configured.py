@@ -30,16 +30,24 @@ _NO_SWITCHES = {
     *("loader_threads", "memory_limit", "seed", "threads"),
 }
 """The flags that are no switches, as those of a variant are."""
+_FACTS = {"own_time": "together"}
+"""Flags whose facts are called otherwise, as the flags themselves once were."""
 _CALLED = {"paddlepaddle": "paddle"}
 """What a trainer calls a framework, where reperf calls it otherwise."""
 
 
 def facts_of_flags(flags: Mapping[str, Any]) -> Iterator[Fact]:
     """The facts in the flags of a trainer, as its log's `configuration` lists them."""
+    flags = {fact_of_flag(name): value for name, value in flags.items()}
     yield from facts_of_configuration(flags)
     for name, value in flags.items():
         if name not in _NO_SWITCHES:
             yield Setting(name), _switched_to(value)
+
+
+def fact_of_flag(name: str) -> str:
+    """What a trainer's flag is called among facts."""
+    return _FACTS.get(name, name)
 
 
 def facts_of_configuration(values: Mapping[str, Any]) -> Iterator[Fact]:

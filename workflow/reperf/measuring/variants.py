@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from functools import cache
 
+from reperf.logs.configured import fact_of_flag
 from reperf.logs.facts import Fact, Facts, Setting
 from reperf.logs.format import Format
 from reperf.logs.formats import PROGRAMS
@@ -86,7 +87,7 @@ def _framework_of(system: str) -> Iterator[Fact]:
 def _switch(flag: str) -> tuple[Setting, bool | str]:
     """A variant's flag as a switch and its value, such as that it is on."""
     name, _, value = flag.lstrip("-").partition("=")
-    return Setting(name.replace("-", "_")), value or True
+    return Setting(fact_of_flag(name.replace("-", "_"))), value or True
 
 
 @cache

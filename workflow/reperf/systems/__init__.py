@@ -37,7 +37,8 @@ ENVIRONMENTS = ROOT / "envs"
 PROGRAM = TRAINERS / "train.py"  # what trains by a system's model and its framework's backend
 SERVER = TRAINERS / "serve.py"  # what serves parameters as a system's part `server` does
 MODULE_STARTER = TRAINERS / "module.py"  # what runs a launcher that is named by `-m`
-TOGETHER = "--together"  # the flag by which each trainer keeps its own time
+OWN_TIME = {"--own-time", "--together"}
+"""The flag by which each trainer keeps its own time, and what trainers in archives may call it."""
 PART = "^[a-z0-9_.]+\\.[A-Za-z0-9_]+$"
 """The name of what a framework's folder of trainers holds: module.Name."""
 
@@ -346,7 +347,7 @@ class System(Model):
 
     def keeps_own_time(self, variant: str | None) -> bool:
         """Whether each trainer of an entry keeps its own time."""
-        return any(TOGETHER in chosen.flags for chosen in self.varied(variant))
+        return any(OWN_TIME.intersection(chosen.flags) for chosen in self.varied(variant))
 
     def why_not_together(self, names: Sequence[str]) -> str | None:
         """Why an entry cannot have several variants, or None if it can."""

@@ -1,7 +1,7 @@
-"""Keep a rank to the CPUs next to its GPU, and so to their memory, where what they write lies.
+"""Keep a rank to the CPUs next to its GPU, and so to their memory.
 
-What cannot be found out is left alone, and no rank gets a CPU that it could not use before.
-torchrun's --numa-binding=node does the same, but older images and other launchers lack it.
+What cannot be found out is left alone. torchrun's --numa-binding=node does the same, but older
+images and other launchers lack it.
 """
 
 import ctypes
@@ -10,15 +10,14 @@ from pathlib import Path
 
 
 def keep_near_gpu(ordinal, root="/"):
-    """Confine this process to the CPUs next to the GPU of a number of CUDA's.
+    """Confine this process to those of its CPUs that are next to the GPU of a number of CUDA's.
 
     It returns the CPUs that it may use now, such as "0-31,64-95"; None if it cannot be said.
     """
     if not hasattr(os, "sched_setaffinity"):
         return None
     address = pci_address(ordinal)
-    near = cpus_near(address, root) if address else set()
-    return written(keep_to(near))
+    return written(keep_to(cpus_near(address, root) if address else set()))
 
 
 def keep_to(cpus):
@@ -42,7 +41,7 @@ def pci_address(ordinal):
 
 def said_of_gpu(function, ordinal):
     """What a function of CUDA's writes of a GPU."""
-    # CUDA itself says it: it knows numbers, UUIDs, MIG's names and CUDA_DEVICE_ORDER.
+    # It knows numbers, UUIDs, MIG's names and CUDA_DEVICE_ORDER.
     try:
         cuda = ctypes.CDLL("libcuda.so.1")
     except OSError:

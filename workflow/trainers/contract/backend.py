@@ -1,10 +1,9 @@
 """What a framework gives the driver: a Backend, one a process, and a Step, which trains.
 
-A framework is a folder of trainers.frameworks with two modules. `before`, which imports nothing of
-the framework, has PLACE, this process's Place, and may have prepare(flags), which sets what the
-framework reads on import. `backend`, or the one that a system.yaml names, has the class Backend.
-
-What may not wait for the device: Step.__call__, Backend.placed's iterator, a mark.
+In a framework's folder `before`, which imports nothing of the framework, has PLACE, this process's
+Place, and may have prepare(flags), which sets what the framework reads on import. `backend`, or the
+module that a system.yaml names, has the class Backend. What may not wait for the device:
+Step.__call__, Backend.placed's iterator, a mark.
 """
 
 import itertools
@@ -12,12 +11,12 @@ import json
 import math
 import os
 import time
+from collections import deque
 from typing import NamedTuple
 
 import numpy as np
 
 from trainers.contract import process
-from trainers.contract.counts import Counts
 from trainers.contract.steplog import Refused
 from trainers.contract.together import PARTING, Meeting
 from trainers.contract.weights import synthetic_batch
@@ -44,11 +43,11 @@ def no_gpu(what, system):
 class Backend:
     """A framework on this process's device.
 
-    The driver makes it first: the device is ready then, and the ranks are connected. Trials, counts
-    and messages are made of numbers; what gives or takes those may wait. Each framework brings
+    The driver makes it first: the device is ready then, and the ranks are connected. Each framework
+    brings
 
-    - numbers(array): a numpy array, float32 or int64, on the device, once it is there;
-    - convolve(images, filters): such numbers, [n, in, height, width] by [out, in, h, w], unpadded;
+    - numbers(array): a numpy array, float32 or int64, on the device, once it is there; counts and
+      messages between ranks are such numbers, and trainers.contract.trial computes with them;
     - versions(): name -> version: the framework's, such as "torch", then those of its libraries;
     - gpu_memory(): the most bytes of the GPU so far; gpu_memory_is says of what;
     - put(batch): a batch on the device: of numpy's arrays, or what the framework's readers give;
@@ -56,9 +55,8 @@ class Backend:
     """
 
     computes = {}
-    """Device -> the data types in which it computes there beside float32. TF32 is on if the flags
-    ask for it, for convolutions and matrix products alike, and never else; the launch's variables
-    say so, too, see reperf.training.start."""
+    """Device -> the data types in which it computes there beside float32. TF32 is on only if the
+    flags ask for it, for convolutions and products; so say variables that reperf.training sets."""
     library = ""  # what adds up numbers of different ranks, such as "gloo"
     device_name = "cpu"
     gpu_memory_is = "allocated"
@@ -73,17 +71,8 @@ class Backend:
     def array(self, numbers):
         return numbers.numpy()
 
-    def multiply(self, left, right):
-        """Numbers, [n, m], times [m, k], which may be cast. It need not wait."""
-        return left @ right
-
-    def cast(self, numbers, dtype):
-        """Numbers in another data type: float32, float16, bfloat16 or float8."""
-        return numbers.astype(dtype)
-
     def all_reduce(self, numbers):
         """Their sums over all ranks, once those are there. `numbers` may be overwritten."""
-        # A framework without collectives leaves it to this, and to the meeting.
         if self.meeting is None:
             return numbers
         array = self.array(numbers)
@@ -111,14 +100,13 @@ class Backend:
         """Mark the end of the device's work; see Feed. None: it has always finished."""
         return None
 
-    def leave(self):
+    def disconnect(self):
         """End what connects the ranks, as the framework does that, when all have come so far."""
 
-    def part(self):
-        """Leave; back once all ranks have left, so that this process may end."""
-        # A rank may be through with a collective while its answer to another one is still on its
-        # way, which fails there if the process ends.
-        self.leave()
+    def leave(self):
+        """Disconnect; back once all ranks have done so, and this process may end."""
+        # A collective's last answer may still be on its way, which fails there if this one ends.
+        self.disconnect()
         parting = None if self.meeting else Meeting.of(self.place, PARTING)
         if parting:
             parting.gather("left")
@@ -129,7 +117,7 @@ class Backend:
 
     def total(self, counts):
         """The sums of all ranks' counts, by their units; its own, if each keeps its own time."""
-        if self.place.world_size == 1 or not counts or self.flags.together:
+        if self.place.world_size == 1 or not counts or self.flags.own_time:
             return counts
         sums = self._sum_of_all(np.array(list(counts.values()), np.int64))
         return dict(zip(counts, sums.tolist()))
@@ -170,21 +158,21 @@ class Step:
     - without_dropout(): the loss of the batch on which the first iteration will train, nothing
       dropped out;
     - a call, with whether the loss is `wanted`: it trains one iteration, waiting for nothing but
-      batches, and returns what fetch takes. Of several batches the gradients of all, and their
-      losses, are averaged: as of one batch, as large as all, in which each counts alike;
+      batches, and returns what fetch takes. Gradients and losses of several batches are averaged,
+      as if they were one;
     - fetch(loss): this rank's loss, once the device has done all that it was given; or None.
     """
 
     accumulates = False
     """Whether an iteration takes as many batches as the flags say, and updates the weights once."""
-    part = "all"
+    model_part = "all"
     """Which part of the model this rank holds; ranks of equal parts must end with equal weights."""
     optimizer = ""  # where the optimizer comes from, for the record
     feed = None
     """Where its batches come from: a Feed, or an object with a Feed's waited and counted."""
     pass_alone = None
-    """Computes a batch's gradients without waiting for other ranks, but for the device; None: ranks
-    wait for each other within a pass. It may spoil the model."""
+    """Computes a batch's gradients, waits for the device but for no rank, and may spoil the model;
+    None: ranks wait for each other within a pass."""
 
     def read(self, weight):
         """The array of a weight; it waits."""
@@ -203,8 +191,7 @@ class Step:
 
     def alone(self):
         """Seconds that this rank takes for a batch's gradients by itself; None: unknown."""
-        # All ranks of a run take equally long for an iteration: each waits for the slowest one.
-        # This, measured after the last iteration, shows which rank that is.
+        # In a run each rank waits for the slowest one; this shows, afterwards, which that is.
         if self.pass_alone is None:
             return None
         batch = next(self.feed)
@@ -217,8 +204,8 @@ class Step:
 PASSES, LEAST_SECONDS = 8, 0.5
 """How many times a rank computes gradients by itself, and for how long, at least.
 
-A quota of CPU time, or a clock that heat lowers, holds a rank back for a part of each tenth of a
-second: most passes of a few milliseconds do not show it. So the mean counts, not the median.
+A quota of CPU time, or heat, holds a rank back for a part of each tenth of a second, which most
+passes of a few milliseconds do not show: so the mean counts, not the median.
 """
 
 
@@ -249,13 +236,48 @@ class NoFeed:
         return {}
 
 
+class Counts:
+    """Adds up what a rank's batches count besides samples, such as tokens, on the host."""
+
+    def __init__(self, recipe):
+        self._of = getattr(recipe, "counts", None)
+        self._read = deque()  # of each batch that was read and that is not in the sum yet
+        self._summed = 0
+        self._sum = {}
+        self._each = None
+
+    def of(self, batches):
+        """The same batches, each counted when it is taken, which may be ahead of training."""
+        for batch in batches:
+            if self._of is not None:
+                self._read.append(self._whole(batch))
+            yield batch
+
+    def _whole(self, batch):
+        return {unit: int(count) for unit, count in self._of(batch).items()}
+
+    def always(self, batch):
+        """Take it that each iteration trains on this one batch."""
+        self._each = self._whole(batch) if self._of else {}
+
+    def after(self, iteration):
+        """What was trained on up to an iteration, no earlier one than before: {"tokens": 4096}."""
+        if self._each is not None:
+            return {unit: count * iteration for unit, count in self._each.items()}
+        while self._read and self._summed < iteration:
+            for unit, count in self._read.popleft().items():
+                self._sum[unit] = self._sum.get(unit, 0) + count
+            self._summed += 1
+        return dict(self._sum)
+
+
 class Feed:
     """Batches that Python takes: timed, counted, on the device.
 
-    How long training waits for them: from the time at which the device had done all that it was
-    given, which Backend.mark's answer says, to the time at which the batch has come. `share` is
-    which of how many readers this rank is; `prepared` makes, of batches on the host, what the model
-    takes; `counts` is whether what it reads is counted: ranks that share layers read the same.
+    Training waits for one from when the device had done all that it was given, as Backend.mark's
+    answer says, until it has come. `share` is which of how many readers this rank is; `prepared`
+    makes of batches on the host what the model takes; `counts` is whether they are counted: ranks
+    that share layers read the same.
     """
 
     def __init__(self, backend, work, share=None, prepared=iter, counts=True):

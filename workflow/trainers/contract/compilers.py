@@ -1,7 +1,6 @@
 """The compiler that is found here, for what compiles while it trains; and where that is kept.
 
-Source: torch/_inductor/config.py (cpp.cxx) and Triton's runtime/build.py: these look for g++ to
-compile for a CPU, and for gcc or clang for a GPU, unless CXX or CC names another.
+Source: torch/_inductor/config.py (cpp.cxx) and Triton's runtime/build.py.
 """
 
 import hashlib
@@ -25,10 +24,9 @@ def compiler_for(device):
 
 
 def compiled_before(flags, rank):
-    """The file of what this rank's program is compiled to, if another repeat has left it there.
+    """The file of this rank's compiled program, for repeats, which differ in their seed alone.
 
-    Repeats differ in their seed, which must not be part of the program. None: this run compiles for
-    itself, as it does under a limit, where the compiler's memory counts.
+    None: this run compiles for itself, as under a limit, where the compiler's memory counts.
     """
     folder = os.environ.get(COMPILED)
     if not folder or process.is_limited():

@@ -1,9 +1,8 @@
 """In which order the stages of a pipeline compute that never waits until it is empty.
 
-One batch forward, one backward, as PipeDream does it. A stage updates its weights after each batch
-of each of its replicas, while others are on their way: each goes backward through the weights
-through which it went forward. All order is fixed, so that results do not depend on timing.
-Source: Narayanan et al., PipeDream: Generalized Pipeline Parallelism for DNN Training (2019).
+One batch forward, one backward: a stage updates its weights after each batch of its replicas, while
+others are on their way, each of which goes backward through the weights of its way forward. The
+order does not depend on timing. Source: Narayanan et al., PipeDream (2019).
 """
 
 import numpy as np

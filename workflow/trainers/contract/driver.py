@@ -13,8 +13,7 @@ from trainers.contract.recipe import at_scale, dropout_of, optimizer_of, recipe_
 from trainers.contract.steplog import Refused, StepLog
 from trainers.contract.weights import Watched, initial_weight
 
-SETTLING = 2
-"""Iterations in which a framework may ask for more memory than there is, to see what is fastest."""
+SETTLING = 2  # iterations in which frameworks may ask for too much memory, to see what is fastest
 
 
 class Work:
@@ -46,7 +45,7 @@ class Work:
         return self._found(self.flags.part[name]) if name in self.flags.part else default
 
     def step(self, backend):
-        """The Step that trains; one that shares the model is a part of the system's own."""
+        """The Step that trains; one that shares the model is the system's own part."""
         asked = [kind for kind in ("pipeline", "shard", "tensor") if getattr(self.flags, kind)]
         for kind in asked:
             if kind not in self.flags.part:
@@ -87,26 +86,26 @@ class Work:
 
 def run(argv=None):
     """Train as flags say; the process ends with this."""
-    recipe, flags = _told(argv)
+    recipe, flags = _parsed(argv)
     place = _before(flags).PLACE
     flags.cpus = keep_near_gpu(place.local_rank) if flags.device == "cuda" else None
     log = StepLog(recipe, flags, place.rank, place.world_size)
     with log.to_the_end():
-        backend = made(flags)
+        backend = backend_of(flags)
         train(backend, Work(recipe, flags, log.global_batch, backend.computes), log)
 
 
 def serve():
     """Be a parameter server, as the system's part `server` is one, until somebody ends it."""
-    recipe, flags = _told()
+    recipe, flags = _parsed()
     _prepared(flags)
     backend = import_module(f"trainers.frameworks.{flags.backend}").Backend
-    trainers = 1 if flags.together else int(os.environ["WORLD_SIZE"])
+    trainers = 1 if flags.own_time else int(os.environ["WORLD_SIZE"])
     work = Work(recipe, flags, flags.batch_size * trainers, backend.computes)
     work.part("server", None)(work)
 
 
-def _told(argv=None):
+def _parsed(argv=None):
     names, others = parse_names(argv)
     recipe = recipe_named(names.recipe)
     flags = parse_flags(recipe, others)
@@ -114,7 +113,7 @@ def _told(argv=None):
     return recipe, flags
 
 
-def made(flags):
+def backend_of(flags):
     """The flags' backend, for which the framework is only now imported."""
     place = _prepared(flags)
     return import_module(f"trainers.frameworks.{flags.backend}").Backend(flags, place)
@@ -123,9 +122,8 @@ def made(flags):
 def _prepared(flags):
     """This process's Place, ready for the framework's import: on cores of its own, for one."""
     before = _before(flags)
-    # A parameter server has been given its own.
-    if flags.device == "cpu" and "SERVER" not in os.environ:
-        # Of a node's cores, those behind its ranks' may be parameter servers'.
+    if flags.device == "cpu" and "SERVER" not in os.environ:  # a server has been given its own
+        # Cores behind those of a node's ranks may be its servers'.
         place = before.PLACE
         number = place.local_rank if "SERVERS" in os.environ else place.rank
         process.keep_to_own_cores(number, flags.threads)
@@ -134,14 +132,14 @@ def _prepared(flags):
 
 
 def _before(flags):
-    """What a framework has to know and to do before it is imported."""
+    """The module of what to know and to do before the framework is imported."""
     return import_module(f"trainers.frameworks.{flags.backend.split('.')[0]}.before")
 
 
 def train(backend, work, log):
     flags = work.flags
-    meeting = backend.meeting if flags.together else None
-    if flags.together and meeting is None and backend.place.world_size > 1:
+    meeting = backend.meeting if flags.own_time else None
+    if flags.own_time and meeting is None and backend.place.world_size > 1:
         raise Refused("the ranks keep their own time, and their launcher says not where they meet")
     step = work.step(backend)
     if "optimizer" in flags.part:
@@ -150,7 +148,7 @@ def train(backend, work, log):
         raise Refused(f"--accumulation is {flags.accumulation}; allowed here: 1")
     watched = Watched(log, step.arrays)
     versions = backend.versions()
-    parts = dict(backend.gather([step.part, step.size()]))
+    parts = dict(backend.gather([step.model_part, step.size()]))
     framework = " ".join(next(iter(versions.items())))
     versions = {"python": platform.python_version(), **versions}
     versions.update({"optimizer": step.optimizer} if step.optimizer else {})
@@ -163,8 +161,7 @@ def train(backend, work, log):
         wanted = log.prints(iteration)
         loss = step(wanted)
         if wanted:
-            # Fetching the loss waits for all that was queued before: the whole iteration.
-            loss = step.fetch(loss)
+            loss = step.fetch(loss)  # which waits for the whole iteration
             counted = step.feed.counted(iteration * flags.accumulation)
             log.step(iteration, loss, step.feed.waited(), **counted)
         if iteration == 1 and meeting is not None:
@@ -174,16 +171,16 @@ def train(backend, work, log):
         if iteration == SETTLING:
             backend.settled()
     step.finish()
-    ends = backend.gather([step.part, watched.digest()])
+    ends = backend.gather([step.model_part, watched.digest()])
     peaks, retries = backend.gather(backend.peak_memory()), backend.allocation_retries()
-    changes = watched.changes(backend, step.part)
+    changes = watched.changes(backend, step.model_part)
     more = {"allocation_retries": None if retries is None else backend.gather(retries)}
-    if backend.place.world_size > 1 and not flags.together:
+    if backend.place.world_size > 1 and not flags.own_time:
         # alone() comes last: it may spoil the model, takes a batch, and may take memory.
         waited = step.feed.waited()
         log.ranks(backend.gather([step.alone(), waited]))
     log.finished(ends, peaks, changes, peak_memory_is=backend.peak_memory_is, **more)
-    backend.part()
+    backend.leave()
 
 
 def _counted(planned, meeting):

@@ -51,7 +51,7 @@ def parse_flags(recipe, argv=None):
     add("--dynamic-loss-scale", action="store_true", help="of float16, in place of a fixed one")
     add("--no-clip", action="store_true", help="leave the gradients' norm as it is")
     add("--unpadded", action="store_true", help="compute real tokens alone")
-    add("--together", action="store_true", help="each rank trains and logs in its own time")
+    add("--own-time", action="store_true", help="train and log without waiting for other ranks")
     add("--push-every", type=int, help="iterations after which servers are told what has changed")
     add("--compile", action="store_true", help="compile the model first")
     add("--recompute", choices=("some", "all"), help="features; some: not products and attention")

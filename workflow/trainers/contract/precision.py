@@ -6,8 +6,7 @@ from trainers.contract.steplog import Refused
 
 DYNAMIC = "dynamic"
 STATIC_LOSS_SCALE = 128.0
-"""What float16's loss is multiplied by if the scale is fixed, as in DLPerf's scripts for TensorFlow
-1: --use_static_loss_scaling --loss_scale=128."""
+"""By what float16's loss is multiplied, as in DLPerf's scripts for TensorFlow 1."""
 COMPUTES = {
     "fp32": "float32",
     "tf32": "tf32",

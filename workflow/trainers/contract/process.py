@@ -7,11 +7,9 @@ import signal
 
 
 def abort_late():
-    """Delay an abort of this process by six seconds."""
-    # Some frameworks abort a rank as soon as it loses another; their launchers look only once a
-    # second, and blame any rank that they find dead.
+    """Delay an abort of this process by six seconds, the number of that signal."""
+    # Some frameworks abort a rank that loses another; launchers look only once a second.
     libc = ctypes.CDLL(None)
-    # A handler is called with its signal's number, which is 6.
     libc.signal(signal.SIGABRT, libc.sleep)
 
 
@@ -31,11 +29,9 @@ def gpus_of_node(root="/"):
 def keep_to_own_cores(rank, threads):
     """Confine a CPU rank, its data loader included, to as many cores as it may use threads.
 
-    A device is then the same number of cores whatever the number of ranks, so that more ranks gain
-    speed from more devices and not from idle cores. Call it before the first thread starts.
-
-    Where there are too few cores for all ranks, or for them and parameter servers, all share all of
-    them: two on the core of one would slow those two alone. CORES says so.
+    So more ranks gain speed from more devices and not from idle cores. Call it before the first
+    thread starts. Where there are too few cores for all ranks and parameter servers, as CORES says,
+    all share all: two on the core of one would slow those two alone.
     """
     if hasattr(os, "sched_setaffinity") and os.environ.get("CORES") != "shared":
         cores = sorted(os.sched_getaffinity(0))
@@ -53,7 +49,7 @@ def processor(root="/"):
 
 
 def limit_memory(size):
-    """Let this process, and those that it starts, take so many bytes of address space, no more."""
+    """Let this process, and those that it starts, take no more bytes of address space than that."""
     # Linux counts no other memory of a process against a limit.
     _, most = resource.getrlimit(resource.RLIMIT_AS)
     if most != resource.RLIM_INFINITY:

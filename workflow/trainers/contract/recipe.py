@@ -13,14 +13,12 @@ It may have
 
 - DROPOUT: the share of features that the model drops out;
 - TABLES: the names of weights whose rows are looked up, of which a batch needs few;
-- CUTS: number of pipeline stages, or all of their replicas, such as (15, 1), where these are cut
-  otherwise -> the first weight of each stage but the first;
+- CUTS: stages, or all their replicas, such as (15, 1) -> the first weight of each but the first;
 - flops(shape): floating-point operations to train on a sample;
 - kept_bytes(shape, halves, recompute): what a sample keeps for its gradients;
-- DIVIDED: "shard" or "tensor" -> the numbers of a shape that so many ranks must divide to share the
-  model like that;
-- counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; the batch is
-  what a reader gives, arrays of numpy or of a framework, and the counts may be its numbers, too.
+- DIVIDED: "shard" or "tensor" -> the numbers of a shape that so many ranks must divide;
+- counts(batch): what a batch counts besides its samples, such as {"tokens": 1000}; it is of arrays
+  of numpy or of a framework, and so may be the counts.
 
 A shape is a dictionary of whole numbers, such as {"image_size": 224}.
 """
@@ -93,9 +91,7 @@ def at_scale(asked, rate, scale):
     """Optimizer and rate for gradients of a loss that was multiplied by a power of two.
 
     They give the same weights, to the bit where nothing is clipped (the 1e-6 that clipping adds to
-    a norm is not scaled), and take no kernel that would divide gradients: SGD's
-    decay is multiplied, too, and its rate divided; Adam's steps are the same at any scale if what
-    is added to their denominator grows with it, and the norm to clip to.
+    a norm is not scaled), and take no kernel that would divide gradients.
     """
     if isinstance(asked, Sgd):
         return asked._replace(weight_decay=asked.weight_decay * scale), rate / scale

@@ -2,7 +2,7 @@
 
 import os
 
-MADE = {}
+RECORDED = {}
 """Name -> value: a variable's, as it stands, or that of a framework's switch; and what else was
 changed -> how."""
 
@@ -12,12 +12,12 @@ def variables(values, anyway=False):
     for name, value in values.items():
         if anyway:
             os.environ[name] = value
-        MADE[name] = os.environ.setdefault(name, value)
+        RECORDED[name] = os.environ.setdefault(name, value)
 
 
 def switched(name, value):
     """Remember a framework's switch, by its name in the framework, or what else was changed, and
     how, in words; returns the value.
     """
-    MADE[name] = value
+    RECORDED[name] = value
     return value

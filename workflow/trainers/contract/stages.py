@@ -1,5 +1,6 @@
-"""How ranks share a model: who reads batches, and who holds which stage of a pipeline. Ranks of one
-stage follow each other: of a pipeline of (7, 1), ranks 0 to 6 hold the first stage.
+"""How ranks share a model: who reads batches, and who holds which stage of a pipeline.
+
+Of a pipeline of (7, 1), ranks 0 to 6 hold the first stage.
 """
 
 from typing import NamedTuple, Tuple
@@ -46,8 +47,8 @@ def readers_of(flags, world_size):
 def micro_batches_of(flags):
     """The micro-batches of a pipeline that flushes: as many as asked, or up to four for each stage.
 
-    With M micro-batches, S stages stand idle for (S - 1) / (M + S - 1) of the time: two stages for
-    a third with two, and for a ninth with eight. ValueError: a batch cannot be cut into that many.
+    With M micro-batches, S stages stand idle for (S - 1) / (M + S - 1) of the time. ValueError: a
+    batch cannot be cut into that many.
     """
     usual = (each * len(flags.pipeline) for each in (4, 3, 2, 1))
     for count in [flags.micro_batches] if flags.micro_batches else usual:

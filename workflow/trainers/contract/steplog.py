@@ -1,9 +1,9 @@
 """What every trainer says: its step log, and what it checks before saying so.
 
 The step log is in MLPerf's logging format: lines that start with `:::MLLOG` and hold one JSON
-object. Rank 0 writes it; the other ranks write a plain line where rank 0 writes a step, so that
-whoever watches knows which rank was last heard from. Ranks that keep their own time (`--together`)
-each write a whole step log of what they themselves have trained, whose lines name the rank.
+object. Rank 0 writes it; the others write a plain line for each step, which shows who was last
+heard from. Ranks that keep their own time (`--own-time`) each write a step log of what they
+themselves have trained, whose lines name the rank.
 """
 
 import json
@@ -51,7 +51,7 @@ class StepLog:
         self.flags = flags
         self.rank = rank
         # A rank that keeps its own time makes its own steps.
-        readers = 1 if flags.together else readers_of(flags, world_size)
+        readers = 1 if flags.own_time else readers_of(flags, world_size)
         self.global_batch = flags.batch_size * readers * flags.accumulation
         self.who = name_of(rank, flags.pipeline)
         self._pulse = None
@@ -60,11 +60,11 @@ class StepLog:
         # Where nothing drops out and all systems get the same batch, its loss is asked for, too.
         same = flags.input == "synthetic" and not flags.proof
         self._asks_for_first = same and not dropout_of(recipe, flags)
-        # The wall clock is read only once; from here on, time comes from a clock that cannot jump.
+        # Read once: from here on, time comes from a clock that cannot jump.
         self._wall = time.time() - time.perf_counter()
         self._last = None
         # A rank that keeps its own time trains on until the last has come as far.
-        printed = sys.maxsize if flags.together else flags.iterations
+        printed = sys.maxsize if flags.own_time else flags.iterations
         self._printed = printed_iterations(printed, flags.print_every)
         self._say_plainly(f"started on {socket.gethostname()}, process {os.getpid()}")
         self._event("init_start", None, "INTERVAL_START")
@@ -80,7 +80,7 @@ class StepLog:
         """Say what will train, before the first iteration, and refuse a wrong model."""
         types = dict(precision._asdict(), weights="float32")
         self._events(parameters=parameters, framework=framework, versions=versions)
-        self._events(settings=settings.MADE, devices=devices, precision=types)
+        self._events(settings=settings.RECORDED, devices=devices, precision=types)
         if parameters != self._expected:
             raise Refused(
                 f"the model has {parameters} parameters, {self.flags.workload} has {self._expected}"
@@ -138,8 +138,8 @@ class StepLog:
     def finished(self, ends, peak_memory_bytes, weight_changes=None, **known):
         """Say that all iterations are done, and refuse ranks that have drifted apart.
 
-        `ends` say of each rank which part of the model it holds, and its weights' digest; weight
-        changes are of a proof, in the recipe's order. What is `known` is said, unless it is None.
+        `ends` are each rank's part of the model, and its weights' digest; weight changes are of a
+        proof, in the recipe's order. What is `known` is said, unless it is None.
         """
         known["weight_changes"] = None if weight_changes is None else _short(weight_changes)
         self._events(weight_digests=[digest for _, digest in ends])
@@ -147,7 +147,7 @@ class StepLog:
         self._events(**{key: value for key, value in known.items() if value is not None})
         first = {}
         # Of those that keep their own time none has the last of the others' updates.
-        for rank, (part, digest) in enumerate([] if self.flags.together else ends):
+        for rank, (part, digest) in enumerate([] if self.flags.own_time else ends):
             holder, expected = first.setdefault(part, (rank, digest))
             if digest != expected:
                 who, other = (name_of(one, self.flags.pipeline) for one in (rank, holder))
@@ -158,8 +158,8 @@ class StepLog:
     @contextmanager
     def to_the_end(self):
         """Train inside this block: the process ends with it, at once, and says why if it failed."""
-        # It skips the frameworks' own clean-up, which may abort or wait for ranks that are gone, as
-        # gloo does: a rank that gives up must end, so that its launcher ends the others.
+        # Frameworks' own clean-up may abort, or wait for ranks that are gone, as gloo does; a rank
+        # that gives up must end, so that its launcher ends the others.
         status, self._pulse = 1, Pulse(self.who)
         try:
             yield
@@ -182,7 +182,7 @@ class StepLog:
 
     @property
     def _speaks(self):
-        return self.rank == 0 or self.flags.together
+        return self.rank == 0 or self.flags.own_time
 
     def _events(self, **values):
         for key, value in values.items():
@@ -191,7 +191,7 @@ class StepLog:
     def _event(self, key, value, event_type="POINT_IN_TIME", **metadata):
         if not self._speaks:
             return
-        if self.flags.together:
+        if self.flags.own_time:
             metadata["rank"] = self.rank
         event = {
             "namespace": "",

@@ -1,6 +1,4 @@
-"""Where ranks meet that no collective joins, such as trainers beside parameter servers: over TCP,
-at rank 0. They tell each other something, start together, and learn when all have come as far.
-"""
+"""Where ranks meet over TCP, at rank 0, that no collective joins, as beside parameter servers."""
 
 import json
 import os

@@ -1,10 +1,14 @@
-"""Try a framework on its device: does it compute as numpy does, and how fast does it add up?"""
+"""Try a framework on its device: does it compute as numpy does, and how fast does it add up?
+
+`trial`, a module of the framework's folder, has the class Trial.
+"""
 
 import argparse
 import json
 import statistics
 import sys
 import time
+from importlib import import_module
 
 import numpy as np
 
@@ -26,6 +30,31 @@ a GPU small ones say nothing of its rate, and XLA tunes a program for each size:
 BLOCK, CHAIN, PRODUCTS, LONG_ENOUGH = 512, 4, 3, 0.05
 
 
+class Trial:
+    """What a framework computes with a Backend's numbers, on its device; it need not wait.
+
+    Each framework brings convolve(images, filters), of [n, in, height, width] and [out, in, h, w],
+    unpadded.
+    """
+
+    def __init__(self, backend):
+        self.backend = backend
+
+    def multiply(self, left, right):
+        """Numbers, [n, m], times [m, k], which may be cast."""
+        return left @ right
+
+    def cast(self, numbers, dtype):
+        """Numbers in another data type: float32, float16, bfloat16 or float8."""
+        return numbers.astype(dtype)
+
+
+def trial_of(backend):
+    """The Trial of a backend's framework."""
+    framework = backend.flags.backend.split(".")[0]
+    return import_module(f"trainers.frameworks.{framework}.trial").Trial(backend)
+
+
 def parse_trial_flags():
     """Read the flags of a trial; backends find in them what they ask of a run's flags, too."""
     parser = argparse.ArgumentParser(allow_abbrev=False)
@@ -38,19 +67,20 @@ def parse_trial_flags():
     return parser.parse_args()
 
 
-def try_out(backend, sizes, rates=True):
+def try_out(trial, sizes, rates=True):
     """Compute on the device, add up so many bytes over all ranks, and print `:::TRIAL {...}`.
 
     Refused: the device gives wrong numbers.
     """
-    error = error_of(backend, "a convolution", backend.convolve, convolved, (IMAGES, FILTERS))
-    error_of(backend, "a matrix product", backend.multiply, multiplied, (LEFT, RIGHT))
+    backend = trial.backend
+    error = error_of(backend, "a convolution", trial.convolve, convolved, (IMAGES, FILTERS))
+    error_of(backend, "a matrix product", trial.multiply, np.matmul, (LEFT, RIGHT))
     said = {
         "rank": backend.place.rank,
         "world_size": backend.place.world_size,
         "device": backend.device_name,
         "convolution_error": error,
-        "matrix_rates": matrix_rates(backend) if rates else {},
+        "matrix_rates": matrix_rates(trial) if rates else {},
         "library": backend.library,
         "transfers": [
             {"bytes": size, "seconds": time_all_reduce(backend, size)}
@@ -61,22 +91,17 @@ def try_out(backend, sizes, rates=True):
     # In one piece: other ranks write, too.
     sys.stdout.write("\n" + MARK + json.dumps(said) + "\n")
     sys.stdout.flush()
-    backend.part()
-
-
-def multiplied(left, right):
-    """numpy's product of float32 matrices, float64."""
-    return left.astype(np.float64) @ right.astype(np.float64)
+    backend.leave()
 
 
 def error_of(backend, what, compute, of_numpy, shapes):
     """How far what the device computes is from what numpy does, as a part of the largest number."""
     random = np.random.RandomState(1)
     given = [random.randn(*shape).astype(np.float32) for shape in shapes]
-    made, right = backend.array(compute(*map(backend.numbers, given))), of_numpy(*given)
-    if made.shape != right.shape:
-        raise Refused(f"{what} gave {made.shape}; allowed: {right.shape}")
-    error = float(np.abs(made - right).max() / np.abs(right).max())
+    found, right = backend.array(compute(*map(backend.numbers, given))), of_numpy(*given)
+    if found.shape != right.shape:
+        raise Refused(f"{what} gave {found.shape}; allowed: {right.shape}")
+    error = float(np.abs(found - right).max() / np.abs(right).max())
     if not error <= TOLERANCE:  # neither is NaN
         raise Refused(f"{what} is {error:.2g} off numpy's; allowed: up to {TOLERANCE:g}")
     return error
@@ -97,20 +122,21 @@ def convolved(images, filters):
     )
 
 
-def matrix_rates(backend):
+def matrix_rates(trial):
     """How fast this device multiplies matrices: data type -> the most operations a second."""
-    types = ("float32", *backend.computes.get(backend.flags.device, ()))
-    if backend.flags.device == "cpu":
+    device = trial.backend.flags.device
+    types = ("float32", *trial.backend.computes.get(device, ()))
+    if device == "cpu":
         types = tuple(dtype for dtype in types if dtype != "float8")  # seconds for one product
-    rates = {dtype: _rates(backend, dtype) for dtype in types}
+    rates = {dtype: _rates(trial, dtype) for dtype in types}
     return {dtype: max(found) for dtype, found in rates.items() if found}
 
 
-def _rates(backend, dtype):
+def _rates(trial, dtype):
     found = []
     for side in SIDES[backend.flags.device]:
         try:
-            seconds = _time_products(backend, dtype, side)
+            seconds = _time_products(trial, dtype, side)
         except Exception:  # frameworks multiply fewer types here than their layers compute in
             break
         found.append(2 * CHAIN * side**3 / seconds)
@@ -119,23 +145,23 @@ def _rates(backend, dtype):
     return found
 
 
-def _time_products(backend, dtype, side):
+def _time_products(trial, dtype, side):
     """The least seconds of CHAIN products of square matrices, each with the one before."""
-    random = np.random.RandomState(1)
+    random, numbers = np.random.RandomState(1), trial.backend.numbers
     # The same block over and over: large random matrices take longer to draw than to multiply.
     many = max(1, side // BLOCK)
     block = random.randn(BLOCK, BLOCK) / (many * np.sqrt(BLOCK))  # products stay finite
     block, times = block[:side, :side], (many, many)
-    square = backend.cast(backend.numbers(np.tile(block.astype(np.float32), times)), dtype)
-    column = backend.cast(backend.numbers(random.randn(side, 1).astype(np.float32)), dtype)
+    square = trial.cast(numbers(np.tile(block.astype(np.float32), times)), dtype)
+    column = trial.cast(numbers(random.randn(side, 1).astype(np.float32)), dtype)
     seconds = []
     for _ in range(1 + PRODUCTS):  # the first time warms up
         start = time.perf_counter()
-        made = square
+        product = square
         for _ in range(CHAIN):
-            made = backend.multiply(made, square)
-        made = backend.cast(backend.multiply(made, column), "float32")  # little to fetch
-        backend.array(made)
+            product = trial.multiply(product, square)
+        product = trial.cast(trial.multiply(product, column), "float32")  # little to fetch
+        trial.backend.array(product)
         seconds.append(time.perf_counter() - start)
     return min(seconds[1:])
 

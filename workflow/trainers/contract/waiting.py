@@ -1,6 +1,4 @@
-"""What ranks say while they have nothing to log: now and then that they live, and in a pipeline for
-whom they wait. One that hangs says nothing, and all others soon stand still with it.
-"""
+"""What ranks say that have nothing to log: that they live; in a pipeline, for whom they wait."""
 
 import os
 import threading

@@ -17,8 +17,8 @@ def initial_weights(recipe, flags):
 def initial_weight(recipe, flags, name, size, index=None):
     """The array from which a weight starts, or a part of it, in every framework equal to the bit.
 
-    Each has its own seed, so that a process that holds some of them makes only those. A part, a
-    slice for each dimension, is for recipes that make each number from two separate bytes.
+    Each has a seed of its own, so that it can be made alone. A part, a slice for each dimension, is
+    for recipes that make each number from two separate bytes.
     """
     # numpy's one generator whose numbers are the same in every version.
     random = np.random.RandomState([flags.seed, zlib.crc32(name.encode())])
@@ -91,9 +91,8 @@ def _quantiles():
 class Watched:
     """A rank's weights from their start to their end; `read` gives name and array of each.
 
-    A proof keeps the start to say how far each weight has come: decay of a single bias hardly shows
-    in a loss, but many times over in the change of that bias. Transposed, as frameworks may have
-    it, a weight has the same length.
+    A proof says how far each weight has come: decay of a single bias hardly shows in a loss, but in
+    the change of that bias. Transposed, as frameworks may have it, a weight has the same length.
     """
 
     def __init__(self, log, read):

@@ -8,8 +8,7 @@ from trainers.contract.steplog import Refused
 from trainers.inputs.images import AREA, ASPECT, IMAGE, LABEL
 
 PADDING = {"device_memory_padding": 211025920, "host_memory_padding": 140544512}
-"""Bytes of a GPU decoder's buffers, enough for ImageNet's largest image. They grow with the largest
-so far otherwise: what trains for a few iterations may run out of memory later.
+"""Bytes of a GPU decoder's buffers, enough for ImageNet's largest image: else they would grow.
 
 Source: NVIDIA DeepLearningExamples, MxNet/Classification/RN50v1.5/dali.py."""
 

@@ -31,8 +31,7 @@ ATTEMPTS = 10  # how often a part is drawn that may not fit into the image
 DRAWS = 3 + 2 * ATTEMPTS
 """Random numbers an image: whether it is flipped, a part's place, and its area and aspect ratio.
 
-They are drawn for a whole batch at once and reckoned with as Python's own numbers: a call of numpy
-for each would hold the interpreter's lock, which the other threads need, for longer.
+They are drawn for a whole batch, as Python's numbers: calls of numpy would hold Python's lock.
 """
 LOG_ASPECT = tuple(map(math.log, ASPECT))
 
@@ -97,16 +96,13 @@ class Loader:
 
 
 def batches(flags, rank, world_size, page_lock=lambda array: None):
-    """Endless batches, decoded ahead while the model trains, by flags.loader_threads workers.
+    """Endless uint8 images [N, H, W, 3] and int64 labels [N], which workers decode ahead.
 
-    Beside a CPU that trains they are threads: decoders release Python's lock while they work. The
-    thread that gives a GPU its work takes that lock thousands of times a second, and would wait for
-    16 others: an H100 trained on 4,030 images/s, and on 6,190 that nobody read. So beside a GPU
-    they are processes. Each array of bytes into which they decode is given to `page_lock` once, so
-    that a GPU can then copy it by itself; it is filled anew once nothing refers to it.
-
-    Returns:
-        An iterator of uint8 images [N, H, W, 3] and int64 labels [N].
+    Beside a CPU they are threads: decoders release Python's lock. The thread that gives a GPU its
+    work takes that lock thousands of times a second, and would wait for the others: an H100 trained
+    on 4,030 images/s, and on 6,190 that nobody read. So beside a GPU they are processes. Each array
+    into which these decode is given to `page_lock` once, so that a GPU can copy it by itself; it is
+    filled anew once nothing refers to it.
     """
     loader = Loader(flags, rank, world_size)
     order = np.random.default_rng((flags.seed, rank))
@@ -238,9 +234,9 @@ def _shuffled(count, size, random):
 def random_crop(jpeg, drawn, out):
     """Decode a random part of an image, scaled and flipped half of the time, into `out`.
 
-    The decoder leaves out what lies below the part. If the part is large, the decoder itself halves
-    the image, as often as leaves enough pixels. A ValueError says that the image does not decode.
-    DRAWS numbers from 0 to 1 decide the part; `out` is uint8 [size, size, 3], contiguous.
+    The decoder leaves out what lies below the part, and halves an image as often as leaves enough
+    pixels. ValueError: the image does not decode. DRAWS numbers from 0 to 1 decide the part; `out`
+    is uint8 [size, size, 3], contiguous.
     """
     size = len(out)
     flipped, *drawn = drawn

@@ -62,8 +62,7 @@ def shuffled(count, seed, rank):
 def open_part(path):
     """A part of TFRecords, as a memoryview, and its records' offsets and sizes, int64 [records, 2].
 
-    Beside `part-00000` is `part-00000.idx`, with a line "offset size" for each record; where it is
-    missing, the records are walked through.
+    `part-00000.idx` has a line "offset size" for each; without it, they are walked through.
     """
     if not path.stat().st_size:
         raise Refused("%s: an empty part; allowed: TFRecords" % path)

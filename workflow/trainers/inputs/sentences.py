@@ -33,9 +33,8 @@ def sentence_batches(flags, rank, world_size, device):
 class Sentences:
     """Endless batches of a rank's share of the records, in the order in which they were written.
 
-    A rank reads its own parts, one after the other, and then again from the first. Batches are
-    full: one that begins at the end of the parts goes on at their beginning. So all frameworks that
-    read the parts in order see the same batches.
+    A rank reads its own parts, one after the other, and then again from the first; a batch that
+    begins at their end goes on at their beginning.
 
     A batch is a tuple of arrays: input_ids, input_mask and segment_ids [N, S],
     masked_lm_positions and masked_lm_ids [N, P], masked_lm_weights [N, P], next_sentence_labels

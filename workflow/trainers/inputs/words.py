@@ -16,10 +16,9 @@ def word_batches(flags, rank, world_size, device):
     """Endless batches of a rank's skip-gram pairs, in the order of the text.
 
     A word makes a pair with each of its neighbours in the line, up to a distance that is drawn for
-    it anew each time, from 1 to `window`. All frameworks see the same batches: distances and
-    negatives come from the data set's seed. A batch is the centre words of N pairs, their contexts,
-    int64 [N] both; each one's negatives, int64 [N, K]; and whether each pair is the first of its
-    centre word, bool [N].
+    it anew each time, from 1 to `window`; distances and negatives come from the data set's seed. A
+    batch is the centre words of N pairs and their contexts, int64 [N]; each one's negatives, int64
+    [N, K]; and whether each pair is the first of its centre word, bool [N].
     """
     shape = flags.shape
     paths = neighbouring_parts(flags.data, rank, world_size)

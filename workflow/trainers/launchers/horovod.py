@@ -1,7 +1,7 @@
 """Start Horovod's ranks on one node: python -m trainers.launchers.horovod ... train.py ...
 
-horovodrun reaches other nodes by ssh, which a job may not allow. This is started on every node, and
-lets the ranks meet as horovodrun does, over gloo: at a server of Horovod's on the first node.
+horovodrun reaches other nodes by ssh, which a job may not allow. This is started on every node; its
+ranks meet as horovodrun's do, over gloo, at a server of Horovod's on the first node.
 """
 
 import os

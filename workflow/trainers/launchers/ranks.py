@@ -1,7 +1,8 @@
 """Start the ranks of one node, and end them together: python -m trainers.launchers.ranks ...
 
-For frameworks without a launcher, such as JAX, or with one that needs ssh. Like torchrun, this is
-started once on every node; it needs only the standard library. Each device is a process.
+For frameworks without a launcher, such as JAX, or whose own one ends ranks without naming the first
+that failed, as OneFlow's. Like torchrun, this is started once on every node; it needs only the
+standard library. Each device is a process.
 """
 
 import argparse
@@ -53,9 +54,9 @@ def run_ranks(command, environments, first):
             failed = [running[ended]] if ranks[running[ended]].wait() else []
             del running[ended]
             if failed:
-                # The first to end is to blame: the others fail after it, within milliseconds. Where
-                # this process looked too late to tell, it is the one that a signal ended; but a
-                # framework aborts a rank that misses another. The kernel may still be clearing up.
+                # The first to end is to blame: the others fail after it, within milliseconds. If
+                # this process looked too late, it is the one that a signal ended, but not by an
+                # abort: so frameworks end ranks that miss another. The kernel may be clearing up.
                 late = [number for number in running.values() if is_ending(ranks[number].pid)]
                 failed += [number for number in late if ranks[number].wait()]
                 codes = {number: ranks[number].returncode for number in failed}
@@ -90,5 +91,5 @@ def said_of_end(who, code):
 if __name__ == "__main__":
     asked = launch_flags("Start one node's ranks, which meet at the first node.").parse_args()
     size = asked.nodes * asked.devices_per_node
-    meeting = {"WORLD_SIZE": str(size), "HEAD": f"{asked.head}:{asked.port}"}
+    meeting = {"WORLD_SIZE": str(size), "MASTER_ADDR": asked.head, "MASTER_PORT": str(asked.port)}
     run_numbered_ranks(asked, meeting)

@@ -1,10 +1,9 @@
 """Start one node's trainers, or its parameter servers: python -m trainers.launchers.roles ...
 
-Each process learns from variables where all are. SERVERS are the addresses of all servers, by
-commas, and WORLD_SIZE is the number of trainers; TRAINERS are addresses that these may listen at,
-where the system asks for them. A server has its number as SERVER; a trainer has RANK, LOCAL_RANK
-and, as MEETING, where rank 0 waits for the others. CORES says whether trainers and servers have
-cores of their own, "own", or too few are there, "shared". Servers serve until they are told to end.
+Each process has variables: SERVERS, the addresses of all servers, by commas; WORLD_SIZE, the number
+of trainers; TRAINERS, addresses that these may listen at, if the system asks for them; CORES, "own"
+or, where too few are there for trainers and servers, "shared". A server has its number as SERVER, a
+trainer RANK, LOCAL_RANK and, as MEETING, where rank 0 waits for the others.
 """
 
 import os

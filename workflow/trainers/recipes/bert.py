@@ -1,10 +1,9 @@
 """BERT pretraining: masked tokens are predicted, and whether a sentence follows another.
 
 At its base shape it has 110,106,428 parameters: the decoder of masked tokens is the word embedding,
-with a bias of its own. It is google-research/bert's model (the exact gelu, layer norms' epsilon,
-the mean over a batch's predictions), with the bias correction that its optimizer lacks. Sources:
-Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers for Language Understanding
-(2018); google-research/bert's modeling.py and run_pretraining.py.
+with a bias of its own. It is google-research/bert's model, with the bias correction that its
+optimizer lacks. Sources: Devlin et al., BERT: Pre-training of Deep Bidirectional Transformers for
+Language Understanding (2018); google-research/bert's modeling.py and run_pretraining.py.
 """
 
 import numpy as np

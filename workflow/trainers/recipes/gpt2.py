@@ -1,8 +1,7 @@
 """GPT-2: a decoder that predicts each next token.
 
 At its small shape it has 124,439,808 parameters: logits are products with the tokens' embedding.
-Start weights are GPT-2's, smaller in parts that add to a shortcut by the number of such parts;
-optimizer and decay are nanoGPT's. Sources: Radford et al., Language Models are Unsupervised
+Optimizer and decay are nanoGPT's. Sources: Radford et al., Language Models are Unsupervised
 Multitask Learners (2019); openai/gpt-2's model.py; nanoGPT's model.py and train.py.
 """
 

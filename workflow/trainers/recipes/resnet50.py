@@ -50,8 +50,7 @@ def check(shape):
 
 def learning_rate(global_batch):
     """It grows with the batch up to 256 images and no further."""
-    # So without a warm-up the losses of a few hundred iterations from random weights stay finite at
-    # every global batch.
+    # So losses of a few hundred iterations stay finite at every global batch without a warm-up.
     return 0.1 * min(1.0, global_batch / 256)
 
 
@@ -100,8 +99,7 @@ def flops(shape):
 def start(name, size, random, proof):
     """Convolutions are He-initialised by fan-out, each block's last batch norm starts at zero."""
     # For a proof no batch norm and no bias is zero, so that every block shows in the loss. Source:
-    # He et al., Delving Deep into Rectifiers (2015); Goyal et al., Accurate, Large Minibatch SGD
-    # (2017).
+    # He et al., Delving Deep into Rectifiers (2015); Goyal et al., Large Minibatch SGD (2017).
     last = name.endswith(".3.bn.weight")
     if name.endswith("conv.weight"):
         bound = (6 / (size[0] * size[2] * size[3])) ** 0.5

@@ -2,7 +2,7 @@
 
 At its base shape it has 60,524,544 parameters: one table embeds sources and targets, and gives the
 logits. Layer norms come before each part and after the last layers. A sample is a place for a token
-of a target; a batch has as many as its size says, and as many for tokens of sources. Sources:
+of a target; a batch has as many for tokens of sources. Sources:
 Vaswani et al., Attention Is All You Need (2017); tensor2tensor's transformer.py and
 common_attention.py; PaddlePaddle/models' Transformer, which FleetX runs.
 """

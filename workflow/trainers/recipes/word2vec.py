@@ -2,9 +2,9 @@
 
 A pair's loss is softplus(-v.u) for the vector v of its centre word and u of its context, plus
 softplus(v.n) for the vector n of each of its negatives. Start vectors are word2vec's: small ones of
-centre words, zeros for contexts, so that the first loss is (1 + negatives) ln 2. FleetX's model has
-biases besides, and negatives that a whole batch shares. Source: Mikolov et al., Distributed
-Representations of Words and Phrases and their Compositionality (2013), and its code.
+centre words, zeros for contexts. FleetX's model has biases besides, and negatives that a whole
+batch shares. Source: Mikolov et al., Distributed Representations of Words and Phrases and their
+Compositionality (2013), and its code.
 """
 
 import numpy as np

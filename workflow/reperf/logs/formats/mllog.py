@@ -8,7 +8,7 @@ print "rank 3: iteration 20, loss 5.5, waited 0.100000 s" then: of a window, the
 longest counts. At the end, "rank_seconds_alone" holds what each rank takes for the gradients of a
 batch by itself. The clock of
 "seconds" cannot jump; "time_ms", when the line was written, is a second one. The log ends with
-`run_stop`. Of ranks that keep their own time (`together`) each writes all of these lines for itself,
+`run_stop`. Of ranks that keep their own time (`own_time`) each writes all of these lines for itself,
 and `metadata` names its rank.
 
 Source: workflow/trainers/contract/steplog.py; github.com/mlcommons/logging.

@@ -1,16 +1,14 @@
 """JAX for trainers.contract.driver: one process per device, started by trainers.launchers.ranks.
 
-A model is made from the flags and the data type in which it computes. Called with weights and
-arrays that are this rank's own, such as batch norms' averages, both by name, a key of random
-numbers (None: nothing drops out) and a batch, it returns its mean loss and the new arrays, which
-begin as start_state(), if it has that, gives them.
-
-Weights have the recipe's sizes, but for convolutions, [height, width, in, out], as XLA wants them.
+A model is made from the flags and the data type in which it computes. It takes weights and arrays
+of this rank's own, such as batch norms' averages, both by name, a key of random numbers (None:
+nothing drops out) and a batch, and returns its mean loss and the new arrays. They begin as its
+start_state() has them. Weights of convolutions are [height, width, in, out].
 """
 
 import os
 import pickle
-from functools import cached_property, partial
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -21,12 +19,12 @@ from jax.experimental.serialize_executable import deserialize_and_load, serializ
 from jax.flatten_util import ravel_pytree
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from trainers.contract import backend, process, settings
+from trainers.contract import backend as contract
+from trainers.contract import process, settings
 from trainers.contract.compilers import compiled_before
 from trainers.contract.ports import address_towards
 from trainers.contract.precision import halves
 from trainers.contract.steplog import Refused
-from trainers.frameworks.jax.before import HEAD
 from trainers.frameworks.jax.optimizers import optimizer_of
 
 RANKS = "ranks"
@@ -34,7 +32,7 @@ OWN, ALL = PartitionSpec(RANKS), PartitionSpec()
 """How an array lies on the devices: each has a part of its own, or all have the same."""
 
 
-class Backend(backend.Backend):
+class Backend(contract.Backend):
     # On a CPU bfloat16 gains nothing, but XLA has it.
     computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
 
@@ -68,12 +66,13 @@ class Backend(backend.Backend):
         """Meet the other ranks, within JAX's five minutes."""
         # One that is silent for 100 seconds, by JAX's own clock, ends all of them.
         on_cpu = self.flags.device == "cpu"
+        host, port = os.environ["MASTER_ADDR"], os.environ["MASTER_PORT"]
         if on_cpu:
-            _listen_towards(HEAD)
+            _listen_towards(host, int(port))
         # Slurm's variables are of another launch.
         how = {"cluster_detection_method": "deactivate"}
         how["local_device_ids"] = None if on_cpu else [self.place.local_rank]
-        jax.distributed.initialize(HEAD, self.place.world_size, self.place.rank, **how)
+        jax.distributed.initialize(f"{host}:{port}", self.place.world_size, self.place.rank, **how)
         return "gloo" if on_cpu else "NCCL"
 
     def _devices(self):
@@ -127,16 +126,6 @@ class Backend(backend.Backend):
         with jax.enable_x64(numbers.dtype == np.int64):
             return self._add_up(numbers).block_until_ready()
 
-    def convolve(self, images, filters):
-        def of_one(images, filters):
-            return lax.conv_general_dilated(images[0], filters[0], (1, 1), "VALID")[None]
-
-        return self.mapped(of_one, OWN, OWN)(images, filters)
-
-    @cached_property
-    def multiply(self):
-        return self.mapped(lambda left, right: left @ right, OWN, OWN)
-
     def versions(self):
         return {"jax": jax.__version__, "jaxlib": jaxlib.__version__}
 
@@ -146,7 +135,7 @@ class Backend(backend.Backend):
 
     def mark(self):
         newest = self._newest
-        return backend.idle_since(lambda: newest is None or newest.is_ready())
+        return contract.idle_since(lambda: newest is None or newest.is_ready())
 
     def queued(self, array):
         """The same array, remembered as the newest that the device will have made."""
@@ -154,43 +143,69 @@ class Backend(backend.Backend):
         return array
 
     def put(self, batch):
-        return [self.spread(_short(np.asarray(array))) for array in batch]
+        arrays = map(np.asarray, batch)  # JAX has int32 labels and the like
+        return [self.spread(a.astype(np.int32) if a.dtype == np.int64 else a) for a in arrays]
 
     def step(self, work):
         return DataParallel(self, work)
 
-    def leave(self):
+    def disconnect(self):
         if self.place.world_size > 1:
             jax.distributed.shutdown()  # which waits for all ranks
 
 
-class DataParallel(backend.Step):
+class Step(contract.Step):
+    """What all ways to train have in common: `_iterate`, a program of a whole iteration."""
+
+    _iteration = 0
+
+    def __init__(self, backend, work):
+        self._backend, self._flags, self._state = backend, work.flags, {}
+        self._model = work.model(work.flags, np.dtype(work.precision.dtype))
+        self._scale = work.precision.factor
+        self._update, self._moment_count = optimizer_of(work)
+
+    def _given(self, batches):
+        # The seed is no constant of the program: repeats share that.
+        numbers = np.array(self._flags.seed).astype(np.int32), np.int32(self._iteration)
+        return self._weights, self._moments, self._state, numbers, batches
+
+    def begin(self):
+        given = self._given([self.feed.peek()] * self._flags.accumulation)
+        self._iterate = self._backend.compiled(self._iterate, given)
+
+    def __call__(self, wanted):
+        self._iteration += 1
+        batches = [next(self.feed) for _ in range(self._flags.accumulation)]
+        # Weights, moments and state are overwritten where they lie.
+        self._weights, self._moments, self._state, loss = self._iterate(*self._given(batches))
+        return self._backend.queued(loss)
+
+    def fetch(self, loss):
+        jax.block_until_ready(self._weights)
+        return float(loss.addressable_data(0)[0])
+
+
+class DataParallel(Step):
     """The whole model on each rank, gradients averaged, all in one program for the device."""
 
     accumulates = True
 
-    def __init__(self, made, work):
-        self._made, self._flags = made, work.flags
-        self._model = work.model(work.flags, np.dtype(work.precision.dtype))
-        self._scale = work.precision.factor
-        self.feed = backend.Feed(made, work)
+    def __init__(self, backend, work):
+        super().__init__(backend, work)
+        self.feed = contract.Feed(backend, work)
         own = getattr(self._model, "start_state", dict)()
-        self._state = {name: made.spread(array[None]) for name, array in own.items()}
-        self._weights = {n: made.spread(_turned(work.start(n)), ALL) for n in work.shapes}
-        self._update, moments = optimizer_of(work)
+        self._state = {name: backend.spread(array[None]) for name, array in own.items()}
+        self._weights = {n: backend.spread(_turned(work.start(n)), ALL) for n in work.shapes}
         # Zeros of its own for each: JAX may take memory as it is, and moments are overwritten.
         sizes = {n: weight.shape for n, weight in self._weights.items()}
         self._moments = [
-            {n: made.spread(np.zeros(size, np.float32), ALL) for n, size in sizes.items()}
-            for _ in range(moments)
+            {n: backend.spread(np.zeros(size, np.float32), ALL) for n, size in sizes.items()}
+            for _ in range(self._moment_count)
         ]
-        self._iteration = 0
-        # Weights, moments and state are overwritten where they lie.
-        self._iterate = made.mapped(
+        self._iterate = backend.mapped(
             self._one, (ALL, ALL, OWN, ALL, OWN), (ALL, ALL, OWN, OWN), donate_argnums=(0, 1, 2)
         )
-        # No constant of the program: repeats share that.
-        self._seed = np.array(work.flags.seed).astype(np.int32)
 
     def _one(self, weights, moments, state, numbers, batches):
         gradients, loss, after = self._gradients(weights, state, numbers, batches)
@@ -220,7 +235,7 @@ class DataParallel(backend.Step):
     def _averaged(self, gradients):
         """The means of all ranks' gradients."""
         split = dict  # NCCL's calls are joined by XLA
-        if self._made.library == "gloo":  # takes some milliseconds for a tensor, however small
+        if self._backend.library == "gloo":  # takes some milliseconds for a tensor, however small
             gradients, split = ravel_pytree(gradients)
         return split(jax.tree.map(lambda one: lax.pmean(one, RANKS), gradients))
 
@@ -231,36 +246,18 @@ class DataParallel(backend.Step):
         def judged(weights, state, batch):
             return self._model(weights, _own(state), None, *batch)[0][None]
 
-        judge = self._made.mapped(judged, (ALL, OWN, OWN), OWN)
+        judge = self._backend.mapped(judged, (ALL, OWN, OWN), OWN)
         return self.fetch(judge(self._weights, self._state, self.feed.peek()))
-
-    def begin(self):
-        batches = [self.feed.peek()] * self._flags.accumulation
-        given = self._weights, self._moments, self._state, (self._seed, np.int32(1)), batches
-        self._iterate = self._made.compiled(self._iterate, given)
-
-    def __call__(self, wanted):
-        self._iteration += 1
-        batches = [next(self.feed) for _ in range(self._flags.accumulation)]
-        numbers = self._seed, np.int32(self._iteration)
-        self._weights, self._moments, self._state, loss = self._iterate(
-            self._weights, self._moments, self._state, numbers, batches
-        )
-        return self._made.queued(loss)
 
     def alone(self):
         def own_gradients(*given):
             return jax.tree.map(lambda one: one[None], self._gradients(*given))
 
-        once = self._made.mapped(own_gradients, (ALL, OWN, ALL, OWN), OWN)
-        numbers = self._seed, np.int32(self._iteration)
-        given = self._weights, self._state, numbers, [next(self.feed)]
-        once = self._made.compiled(once, given, "-alone")
-        return backend.seconds_alone(lambda: jax.block_until_ready(once(*given)))
-
-    def fetch(self, loss):
-        jax.block_until_ready(self._weights)
-        return float(loss.addressable_data(0)[0])
+        once = self._backend.mapped(own_gradients, (ALL, OWN, ALL, OWN), OWN)
+        weights, _, *given = self._given([next(self.feed)])
+        given = weights, *given
+        once = self._backend.compiled(once, given, "-alone")
+        return contract.seconds_alone(lambda: jax.block_until_ready(once(*given)))
 
 
 def _of_all(of_batch, zeros, state, key, batches):
@@ -286,15 +283,10 @@ def _turned(array):
     return array.transpose(2, 3, 1, 0) if array.ndim == 4 else array
 
 
-def _short(array):  # as JAX has labels and the like
-    return array.astype(np.int32) if array.dtype == np.int64 else array
-
-
-def _listen_towards(head):
+def _listen_towards(host, port):
     """Let gloo listen where the first rank is reached from, for which JAX has no setting."""
     # Of its own it takes the address of the host's name, which no other node may reach.
     from jax._src.lib import _jax  # noqa: PLC0415
 
-    host, _, port = head.rpartition(":")
-    address = address_towards(host, int(port))
+    address = address_towards(host, port)
     _jax.make_gloo_tcp_collectives = partial(_jax.make_gloo_tcp_collectives, hostname=address)

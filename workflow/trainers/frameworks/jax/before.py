@@ -1,13 +1,9 @@
 """What to know and to do before importing JAX."""
 
-import os
-
 from trainers.contract import process, settings
 from trainers.contract.backend import place_in
 
 PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
-HEAD = os.environ.get("HEAD")
-"""Where the first rank connects all of them; None for a process alone."""
 
 _MEMORY = {
     # Of a GPU's: what NCCL and cuDNN take for themselves is left. Else JAX stops at 75 %.

@@ -16,33 +16,34 @@ class Bert:
 
     def __call__(self, weights, state, key, *batch):
         tokens, real, segments, positions, masked, counted, following = batch
-        made = Layers(weights, bert.NORM_EPSILON, self._dropout, key)
+        layers = Layers(weights, bert.NORM_EPSILON, self._dropout, key)
         embedded = (
-            made.rows("embeddings.word", tokens)
+            layers.rows("embeddings.word", tokens)
             + weights["embeddings.position.weight"][: tokens.shape[1]]
-            + made.rows("embeddings.segment", segments)
+            + layers.rows("embeddings.segment", segments)
         )
-        x = made.dropped(made.norm("embeddings", embedded).astype(self._compute))
+        x = layers.dropped(layers.norm("embeddings", embedded).astype(self._compute))
         # [N, 1, 1, S]: the same for all heads and all queries.
         mask = ((1 - real) * bert.MASKED)[:, None, None, :]
         for number in range(self._shape["layers"]):
-            x = self._layer(made, f"layer{number}.", x, mask)
+            x = self._layer(layers, f"layer{number}.", x, mask)
         x_masked = jnp.take_along_axis(x, positions[:, :, None], 1)
-        words = made.norm("mlm", _gelu(made.linear("mlm.transform", x_masked)))
+        words = layers.norm("mlm", _gelu(layers.linear("mlm.transform", x_masked)))
         logits = linear(words, weights["embeddings.word.weight"], weights["mlm.bias"])
         losses = cross_entropy(logits.reshape(-1, logits.shape[-1]), masked.flatten())
         total = (losses * counted.flatten()).sum()
-        pooled = jnp.tanh(made.linear("pooler", x[:, 0]))
-        nsp = cross_entropy(made.linear("nsp", pooled), following).mean()
+        pooled = jnp.tanh(layers.linear("pooler", x[:, 0]))
+        nsp = cross_entropy(layers.linear("nsp", pooled), following).mean()
         return total / (counted.sum() + bert.PREDICTIONS_EPSILON) + nsp, state
 
-    def _layer(self, made, name, x, mask):
-        fused = made.linear(name + "attention.qkv", x)
-        found = made.attended(fused, self._shape["heads"], mask)
-        attended = made.linear(name + "attention.out", found)
-        x = made.norm(name + "attention", x + made.dropped(attended))
-        inside = _gelu(made.linear(name + "ffn.in", x))
-        return made.norm(name + "ffn", x + made.dropped(made.linear(name + "ffn.out", inside)))
+    def _layer(self, layers, name, x, mask):
+        fused = layers.linear(name + "attention.qkv", x)
+        found = layers.attended(fused, self._shape["heads"], mask)
+        attended = layers.linear(name + "attention.out", found)
+        x = layers.norm(name + "attention", x + layers.dropped(attended))
+        inside = _gelu(layers.linear(name + "ffn.in", x))
+        inside = layers.dropped(layers.linear(name + "ffn.out", inside))
+        return layers.norm(name + "ffn", x + inside)
 
 
 def _gelu(x):

@@ -48,8 +48,8 @@ def largest(x, size, stride, padding=0):
 
 def dropped(x, share, key, place):
     """Features, a share of which is dropped out, and the others are as much larger."""
-    # A random byte decides for each feature: a share of 0.1 becomes 26 of 256. Each place of a
-    # model where something drops out has its own number; without a key, nothing does.
+    # A random byte decides for each feature: a share of 0.1 becomes 26 of 256. Each `place` of a
+    # model has its own number; without a key nothing drops out.
     kept = 256 - round(256 * share)
     if key is None or kept == 256:
         return x
@@ -126,10 +126,8 @@ def products(x, weight):
 
 @partial(jax.custom_vjp, nondiff_argnums=(2,))
 def cross_entropy(logits, labels, smoothing=0.0):
-    """Of each row [N, classes] with its label [N], whose rest goes to all classes alike.
-
-    In float32 whatever the logits' data type, of which no other copy is kept for the gradient.
-    """
+    """Of rows [N, classes] with labels [N], whose rest goes to all classes alike; float32 [N]."""
+    # No copy of the logits in float32 is kept for the gradient.
     return _losses(logits, labels, smoothing)[0]
 
 

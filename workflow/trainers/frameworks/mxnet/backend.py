@@ -5,25 +5,29 @@ A model is a HybridBlock, made from flags and device, that takes a batch and ret
 another layout, its `arranged` makes, of a weight's name and start, the array that it holds.
 """
 
+import ctypes
+import math
+import time
+
 import horovod
 import horovod.mxnet as hvd
 import mxnet as mx
 from mxnet import autograd
+from mxnet.base import _LIB, check_call
 from mxnet.contrib import amp
 
-from trainers.contract import backend
+from trainers.contract import backend as contract
 from trainers.contract.affinity import said_of_gpu
 from trainers.contract.precision import DYNAMIC
 from trainers.frameworks.horovod import connected
 from trainers.frameworks.mxnet.images import axes_from
-from trainers.frameworks.mxnet.marks import Marks
 from trainers.frameworks.mxnet.optimizers import Trainer, make_optimizer
 
+# What CPUs compute in float32 alone, and MXNet's own list of that lacks.
 LACKS_BFLOAT16 = tuple(f"_contrib_interleaved_matmul_selfatt_{part}" for part in ("qk", "valatt"))
-"""What CPUs compute in float32 alone, and MXNet's own list of that lacks."""
 
 
-class Backend(backend.Backend):
+class Backend(contract.Backend):
     gpu_memory_is = "in use"
     computes = {"cpu": ("bfloat16",), "cuda": ("float16",)}
     gpu_groups = 0
@@ -32,12 +36,12 @@ class Backend(backend.Backend):
     def __init__(self, flags, place):
         super().__init__(flags, place)
         if flags.device == "cpu":
-            mx.base.check_call(mx.base._LIB.MXSetNumOMPThreads(flags.threads))
+            check_call(_LIB.MXSetNumOMPThreads(flags.threads))
             device = mx.cpu()
         elif mx.context.num_gpus() <= place.local_rank:
             count = mx.context.num_gpus()
             what = f"mxnet sees {count} GPUs, local rank {place.local_rank} needs another"
-            raise backend.no_gpu(what, "mxnet")
+            raise contract.no_gpu(what, "mxnet")
         else:
             device = mx.gpu(place.local_rank)
             self.device_name = said_of_gpu("cuDeviceGetName", place.local_rank)
@@ -46,9 +50,9 @@ class Backend(backend.Backend):
         self.library = connected(hvd, flags, place.world_size)
 
     def numbers(self, array):
-        made = mx.nd.array(array, self.device, array.dtype)
-        made.wait_to_read()
-        return made
+        numbers = mx.nd.array(array, self.device, array.dtype)
+        numbers.wait_to_read()
+        return numbers
 
     def array(self, numbers):
         return numbers.asnumpy()
@@ -57,14 +61,6 @@ class Backend(backend.Backend):
         summed = hvd.allreduce(numbers, average=False)
         summed.wait_to_read()
         return summed
-
-    def convolve(self, images, filters):
-        output, _, *kernel = filters.shape
-        settings = {"kernel": kernel, "num_filter": output, "no_bias": True}
-        return mx.nd.Convolution(images, filters, **settings)
-
-    def multiply(self, left, right):
-        return mx.nd.dot(left, right)
 
     def versions(self):
         return {"mxnet": mx.__version__, "horovod": horovod.__version__}
@@ -88,15 +84,15 @@ class Backend(backend.Backend):
     def step(self, work):
         return DataParallel(self, work)
 
-    def leave(self):
+    def disconnect(self):
         hvd.shutdown()
 
 
-class DataParallel(backend.Step):
+class DataParallel(contract.Step):
     """The whole model on each rank; Horovod averages gradients before the weights' update."""
 
-    def __init__(self, made, work):
-        precision, device = work.precision, made.device
+    def __init__(self, backend, work):
+        precision, device = work.precision, backend.device
         if precision.compute != "float32":
             mix_in(precision.compute)  # before a model is made
         self._network = network = work.model(work.flags, device)
@@ -108,10 +104,10 @@ class DataParallel(backend.Step):
             weight.set_data(mx.nd.array(arranged(name, work.start(name))))
             weight.wd_mult = float(work.recipe.decays(name))
         # Now there is what each iteration writes last, behind which to mark.
-        made.mark = Marks(weight.data() for weight in trained).mark
-        self.feed = backend.Feed(made, work)
+        backend.mark = Marks(weight.data() for weight in trained).mark
+        self.feed = contract.Feed(backend, work)
         optimizer = make_optimizer(work.optimizer, device, learning_rate=work.rate)
-        groups = made.gpu_groups if work.flags.device == "cuda" else 0
+        groups = backend.gpu_groups if work.flags.device == "cuda" else 0
         clip = work.optimizer.clip
         self._trainer = Trainer(network.collect_params(), optimizer, clip=clip, groups=groups)
         self._scale = mx.nd.full(1, precision.factor, ctx=device)
@@ -161,3 +157,44 @@ class DataParallel(backend.Step):
 def mix_in(compute):
     wide = [*amp.lists.symbol_bf16.FP32_FUNCS, *LACKS_BFLOAT16] if compute == "bfloat16" else None
     amp.init(compute, fp32_ops=wide)
+
+
+_CPU = 1
+"""The kind of device on which a mark is made; mxnet.Context.devstr2type says the same."""
+
+
+class _Context(ctypes.Structure):  # mxnet::Context, as MXEnginePushSyncND takes it
+    _fields_ = (("kind", ctypes.c_int), ("number", ctypes.c_int))
+
+
+class Marks:
+    """Marks in the engine's work, each behind the last update of some weights.
+
+    Training runs behind the loop that asks, and nothing waits for a mark: the engine calls a
+    function when it gets there. Source: include/mxnet/c_api.h of MXNet 1.9.1, MXEnginePushSyncND.
+    """
+
+    def __init__(self, weights):
+        self._weights = list(weights)
+        handles = [weight.handle for weight in self._weights]
+        self._handles = (ctypes.c_void_p * len(handles))(*handles)
+        self._newest = 0
+        self._passed = 0, -math.inf  # the newest mark that the engine has passed, and when
+        self._called = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._pass)
+
+    def mark(self):
+        """Mark the end of all that the engine has been given; see contract.backend.Feed."""
+        self._newest += 1
+        called = self._called, ctypes.c_void_p(self._newest), None
+        reads, writes = (self._handles, len(self._weights)), (None, 0)
+        where = ctypes.byref(_Context(_CPU, 0))
+        more = None, 0, b"reperf_mark"
+        check_call(_LIB.MXEnginePushSyncND(*called, where, *reads, *writes, *more))
+        return self._idle_since
+
+    def _pass(self, _, number):
+        self._passed = number, time.perf_counter()
+
+    def _idle_since(self):
+        number, seconds = self._passed
+        return seconds if number == self._newest else math.inf

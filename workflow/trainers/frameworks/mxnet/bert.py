@@ -1,8 +1,7 @@
 """BERT in MXNet's Gluon; trainers/recipes/bert.py says what it is.
 
-Arrays of features have the sequence first, [S, N, H]: MXNet's kernels for attention take what the
-linear layer gives without a copy if it is so and interleaved: head by head, and not all queries,
-all keys, all values as in the recipe.
+MXNet's kernels for attention want features with the sequence first, [S, N, H], and interleaved:
+head by head, not all queries, all keys, all values as in the recipe.
 """
 
 from mxnet.gluon import nn

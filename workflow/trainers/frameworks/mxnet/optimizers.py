@@ -5,9 +5,9 @@ import mxnet as mx
 
 from trainers.contract import recipe
 
-TOGETHER = {"cpu": 1, "gpu": 45}
-"""Weights that one kernel updates: on GPUs as many as in MXNet's own LAMB. On CPUs a kernel goes
-through all of its weights at once, which takes their caches three times as long for ten of them."""
+AGGREGATED = {"cpu": 1, "gpu": 45}
+"""Weights that one kernel updates: on GPUs as many as in MXNet's own LAMB. On a CPU ten take three
+times as long, for a kernel goes through all at once."""
 
 
 class AdamW(mx.optimizer.Optimizer):
@@ -15,7 +15,7 @@ class AdamW(mx.optimizer.Optimizer):
 
     def __init__(self, asked, device, **settings):
         super().__init__(wd=asked.weight_decay, **settings)
-        self.aggregate_num = TOGETHER[device.device_type]
+        self.aggregate_num = AGGREGATED[device.device_type]
         self._asked = asked
 
     def create_state(self, index, weight):
@@ -36,8 +36,7 @@ class AdamW(mx.optimizer.Optimizer):
 class Trainer(hvd.DistributedTrainer):
     """Updates weights by gradients that Horovod averages over the ranks, in so many `groups`.
 
-    Where their norm together exceeds `clip` they are scaled down to it, which takes an optimizer
-    whose `rescale_grad` is an array.
+    They are clipped by the norm of all, for which the optimizer's `rescale_grad` must be an array.
     """
 
     def __init__(self, parameters, optimizer, *, clip, groups):

@@ -1,9 +1,9 @@
 """OneFlow for trainers.contract.driver: one process per device, one static graph for an iteration.
 
 A model is a module, made from the flags, that takes the batch of all ranks and returns losses [n],
-split evenly over the ranks; their mean is the loss. Its parameters have the order and the sizes of
-the recipe's weight_shapes, except that filters have their channels last if images do. What reads
-data is a module, made from flags, rank and world size, that returns the batch of all ranks.
+split evenly over the ranks. Its parameters are the recipe's, in order, but that filters have their
+channels last if images do. What reads data is a module, made from flags, rank and world size, that
+returns the batch of all ranks.
 """
 
 import re
@@ -11,13 +11,14 @@ import re
 import oneflow as flow
 from oneflow import nn, sysconfig
 
-from trainers.contract import backend, settings
+from trainers.contract import backend as contract
+from trainers.contract import settings
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
 from trainers.frameworks.oneflow.inputs import CHANNELS_LAST, FixedBatch
 
 
-class Backend(backend.Backend):
+class Backend(contract.Backend):
     gpu_memory_is = "in use"
     computes = {"cuda": ("float16", "tf32")}  # on a CPU its AMP changes nothing
 
@@ -27,7 +28,7 @@ class Backend(backend.Backend):
             flow.set_num_threads(flags.threads)
             self.library = "OneFlow over TCP"
         elif not flow.cuda.is_available():
-            raise backend.no_gpu("oneflow sees no GPU", "oneflow")
+            raise contract.no_gpu("oneflow sees no GPU", "oneflow")
         else:
             # Try all, and take the fastest.
             heuristic = settings.switched("cudnn.conv_heuristic_search_algo", False)
@@ -42,20 +43,14 @@ class Backend(backend.Backend):
             self.device_name = flow.cuda.get_device_name()
 
     def numbers(self, array):
-        made = flow.tensor(array).to(self.flags.device)
+        numbers = flow.tensor(array).to(self.flags.device)
         wait()
-        return made
+        return numbers
 
     def all_reduce(self, numbers):
         flow.comm.all_reduce(numbers)
         wait()
         return numbers
-
-    def convolve(self, images, filters):
-        return nn.functional.conv2d(images, filters)
-
-    def cast(self, numbers, dtype):
-        return numbers.to(getattr(flow, dtype))
 
     def versions(self):
         found = {"oneflow": flow.__version__}
@@ -70,7 +65,7 @@ class Backend(backend.Backend):
     def step(self, work):
         return DataParallel(self, work)
 
-    def leave(self):
+    def disconnect(self):
         flow.comm.barrier()
 
 
@@ -79,11 +74,11 @@ def wait():
     flow._oneflow_internal.eager.Sync()
 
 
-class DataParallel(backend.Step):
+class DataParallel(contract.Step):
     """The whole model on each rank, in a graph that takes batches itself: it is its own Feed."""
 
-    def __init__(self, made, work):
-        flags, (rank, _, world_size) = work.flags, made.place
+    def __init__(self, backend, work):
+        flags, (rank, _, world_size) = work.flags, backend.place
         self.feed, self._reads, self._counts = self, flags.input != "synthetic", {}
         if self._reads:
             batches = work.batches(flags, rank, world_size)
@@ -185,11 +180,8 @@ class Training(Losses):
 
 
 def clips_itself(flags):
-    """Whether gradients are clipped here, and not by OneFlow's optimizer.
-
-    On a CPU that adds up square by square in float32: of 23 million numbers its norm is up to 2.5 %
-    too small. That of `flow.dot` is within 2e-6, and faster.
-    """
+    """Whether gradients are clipped here, and not by OneFlow's optimizer."""
+    # On a CPU its norm of 23 million numbers is up to 2.5 % too small; flow.dot's within 2e-6.
     return flags.device == "cpu"
 
 
@@ -230,7 +222,7 @@ class AdamWOfOneGroup(flow.optim.AdamW):
         super().__init__([whole], lr=rate, betas=betas, eps=asked.epsilon, **decay)
 
     def _generate_conf_for_graph(self, train_conf, vars_conf):
-        made = super()._generate_conf_for_graph(train_conf, vars_conf)
+        found = super()._generate_conf_for_graph(train_conf, vars_conf)
         names = (one.name for weight, one in vars_conf.items() if id(weight) in self._decaying)
-        made[0].weight_decay_conf.includes.pattern.extend(f"^{re.escape(name)}$" for name in names)
-        return made
+        found[0].weight_decay_conf.includes.pattern.extend(f"^{re.escape(name)}$" for name in names)
+        return found

@@ -7,15 +7,15 @@ import time
 from trainers.contract import process, settings
 from trainers.contract.backend import place_in
 from trainers.contract.precision import halves
-from trainers.launchers.oneflow import LOGS
 
+LOGS = os.path.abspath("logs/oneflow")
 PLACE = place_in("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
 def prepare(flags):
     """Set what OneFlow reads from the environment, and wait until it can connect the ranks."""
     process.abort_late()
-    os.environ.setdefault("GLOG_log_dir", LOGS)
+    os.makedirs(os.environ.setdefault("GLOG_log_dir", LOGS), exist_ok=True)
     if flags.device == "cuda" and halves(flags):
         # As a GPU's float16 units want it.
         settings.variables({"ONEFLOW_ENABLE_NHWC": "1"}, anyway=True)

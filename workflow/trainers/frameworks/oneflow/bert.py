@@ -9,10 +9,7 @@ from trainers.recipes import bert
 
 
 class Bert(nn.Module):
-    """Takes a batch of all ranks, as the recipe makes each rank's.
-
-    It returns the mean loss of both predictions for each rank's own batch, [ranks].
-    """
+    """Takes a batch of all ranks, returns the mean loss of both predictions of each, [ranks]."""
 
     def __init__(self, flags):
         super().__init__()

@@ -84,8 +84,8 @@ class RecordImages(nn.Module):
 class RecordSentences(nn.Module):
     """Pairs of sentences in OFRecord parts, in the order in which they were written.
 
-    A call gives the batch as trainers.inputs.sentences does, its whole numbers int32. Each rank
-    reads its share of the parts, from the first batch on in each graph that calls this.
+    A call gives the batch as trainers.inputs.sentences does, its whole numbers int32. In each graph
+    that calls this a rank reads its share from the first batch on.
     """
 
     def __init__(self, flags, rank, world_size):

@@ -10,9 +10,8 @@ from trainers.recipes import resnet50
 
 
 class ResNet50(nn.Module):
-    """Takes uint8 images [N, H, W, 3], labels [N] and which images to mirror, [N].
-
-    The last is optional. It returns each image's smoothed cross-entropy, [N].
+    """Takes uint8 images [N, H, W, 3], labels [N] and perhaps which images to mirror, [N]; returns
+    each image's smoothed cross-entropy, [N].
     """
 
     def __init__(self, flags):
@@ -48,7 +47,6 @@ class Stem(nn.Module):
 
     def __init__(self, norm_relu):
         super().__init__()
-        # Takes uint8 images [N, H, W, 3], and which ones to mirror, if some are.
         how = {"mean": images.MEAN, "std": images.STD}
         self.normalize = nn.CropMirrorNormalize(color_space="RGB", **how)
         self.conv, self.norm = _conv(3, 64, 7, stride=2), _norm(norm_relu, 64)

@@ -1,7 +1,7 @@
 """A pipeline in OneFlow: one graph whose layers lie, stage by stage, on devices of their own.
 
-All micro-batches of a batch pass all stages before the weights change. Two stages on the same
-devices would silently be one: OneFlow puts no buffers between them.
+All micro-batches pass all stages before the weights change. Two stages on the same devices would
+silently be one.
 """
 
 import copy
@@ -20,12 +20,12 @@ from trainers.frameworks.oneflow.inputs import fixed_batch
 class Pipeline(backend.DataParallel):
     """A stage on its replicas, which split each micro-batch; the first one's read it."""
 
-    def __init__(self, made, work):
-        flags, pipeline, rank = work.flags, work.flags.pipeline, made.place.rank
+    def __init__(self, backend, work):
+        flags, pipeline, rank = work.flags, work.flags.pipeline, backend.place.rank
         own = stage_of(rank, pipeline)
         stages = [list(own.ranks_of(stage)) for stage in range(len(pipeline))]
         placements = [flow.placement(flags.device, ranks=ranks) for ranks in stages]
-        self.part = f"stage {own.stage}"
+        self.model_part = f"stage {own.stage}"
         self._waits = Waits(name_of(rank, pipeline))
         others = (one for one in range(sum(pipeline)) if one != rank)
         self._others = OR.join(name_of(one, pipeline) for one in others)

@@ -10,13 +10,14 @@ import paddle.distributed as dist
 from paddle import nn
 from paddle.distributed import fleet
 
-from trainers.contract import backend, process, settings
+from trainers.contract import backend as contract
+from trainers.contract import process, settings
 from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
 from trainers.frameworks.paddle.inputs import on_device
 
 
-class Backend(backend.Backend):
+class Backend(contract.Backend):
     computes = {"cuda": ("float16", "bfloat16", "tf32")}  # on a CPU its AMP changes nothing
 
     def __init__(self, flags, place):
@@ -27,7 +28,7 @@ class Backend(backend.Backend):
             paddle.set_device("cpu")
             paddle.base.core.set_num_threads(flags.threads)
         elif not paddle.is_compiled_with_cuda() or not paddle.device.cuda.device_count():
-            raise backend.no_gpu("paddlepaddle sees no GPU", "paddlepaddle")
+            raise contract.no_gpu("paddlepaddle sees no GPU", "paddlepaddle")
         else:
             paddle.set_device("gpu")  # the one that the launcher chose
             # Of 16-bit images, channels last, cuDNN has batch norms of its own.
@@ -54,9 +55,6 @@ class Backend(backend.Backend):
             paddle.device.cuda.synchronize()
         return numbers
 
-    def convolve(self, images, filters):
-        return nn.functional.conv2d(images, filters)
-
     def versions(self):
         found = {"paddlepaddle": paddle.__version__}
         if paddle.is_compiled_with_cuda():
@@ -72,7 +70,7 @@ class Backend(backend.Backend):
             return None
         end = paddle.device.cuda.Event()
         end.record()
-        return backend.idle_since(end.query)
+        return contract.idle_since(end.query)
 
     def put(self, batch):
         return list(map(paddle.to_tensor, batch))
@@ -83,16 +81,16 @@ class Backend(backend.Backend):
     def step(self, work):
         return DataParallel(self, work)
 
-    def leave(self):
+    def disconnect(self):
         if self.place.world_size > 1:
             dist.barrier()
 
 
-class DataParallel(backend.Step):
+class DataParallel(contract.Step):
     """The whole model on each rank, gradients averaged while they are computed."""
 
-    def __init__(self, made, work):
-        self._made, precision = made, work.precision
+    def __init__(self, backend, work):
+        self._backend, precision = backend, work.precision
         fp32 = precision.dtype == "float32"
         self._mixed = {"enable": False} if fp32 else {"dtype": precision.dtype}
         dynamic = precision.loss_scale == DYNAMIC
@@ -100,7 +98,7 @@ class DataParallel(backend.Step):
         # for each step.
         self._scaler = paddle.amp.GradScaler(enable=dynamic)
         self._scale = precision.factor
-        self.feed = backend.Feed(made, work)
+        self.feed = contract.Feed(backend, work)
         # A GPU's 16-bit units want channels last.
         self.network = network = work.model(work.flags, "NCHW" if fp32 else "NHWC")
         # Paddle's own list holds running averages, too.
@@ -127,9 +125,9 @@ class DataParallel(backend.Step):
         return loss
 
     def begin(self):
-        if self._made.flags.device == "cuda":
+        if self._backend.flags.device == "cuda":
             compile_once(self.network)
-        several = self._made.place.world_size > 1
+        several = self._backend.place.world_size > 1
         self._model = fleet.distributed_model(self.network) if several else self.network
 
     def __call__(self, wanted):
@@ -148,7 +146,7 @@ class DataParallel(backend.Step):
     def pass_alone(self, batch):
         with self._model.no_sync():
             self._backward(batch)
-        if self._made.flags.device == "cuda":
+        if self._backend.flags.device == "cuda":
             paddle.device.cuda.synchronize()
 
     def fetch(self, loss):

@@ -3,7 +3,7 @@
 import numpy as np
 from paddle import fluid
 
-from trainers.frameworks.paddle.fluid import filled_later
+from trainers.frameworks.paddle.backend_fleet import filled_later
 from trainers.inputs.clicks import DENSE, SLOTS, click_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import ctr
 
@@ -35,8 +35,7 @@ def ctr_dnn(flags):
 
 def each_row_once(batch):
     """What the model takes of a batch of clicks."""
-    # Paddle looks up, merges and sends rows one by one, in sorted trees: those that come once, and
-    # in order, cost it much less.
+    # Paddle looks up and sends rows in sorted trees: those that come once, in order, cost less.
     dense, slots, labels = batch
     rows, places = np.unique(slots, return_inverse=True)
     return dense, labels, rows[:, None], places

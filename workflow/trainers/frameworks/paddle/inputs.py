@@ -22,7 +22,6 @@ def on_device(batches):
 
 def images(flags, rank, world_size, gpu=None):
     """Endless batches of uint8 images [N, H, W, 3] and int64 labels [N]."""
-    # They are numpy's, unless DALI has put them on a GPU.
     if flags.dali:
         return _dali_batches(flags, rank, world_size, gpu)
     # OpenCV and DALI bring their own libraries: only the one needed is loaded.

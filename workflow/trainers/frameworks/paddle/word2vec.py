@@ -3,7 +3,7 @@
 import numpy as np
 from paddle import fluid
 
-from trainers.frameworks.paddle.fluid import filled_later
+from trainers.frameworks.paddle.backend_fleet import filled_later
 from trainers.inputs.words import word_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import word2vec
 

@@ -50,10 +50,10 @@ class Bert:
         linear = self.layers.linear
         fused = linear(x, name + ".attention.qkv")
         heads = heads_of(fused, self.shape["sequence_length"], 3, self.shape["heads"])
-        made = linear(attended(*heads, mask, dropout), name + ".attention.out")
-        x = self._norm(x + dropout(made), name + ".attention")
-        made = linear(_gelu(linear(x, name + ".ffn.in")), name + ".ffn.out")
-        return self._norm(x + dropout(made), name + ".ffn")
+        more = linear(attended(*heads, mask, dropout), name + ".attention.out")
+        x = self._norm(x + dropout(more), name + ".attention")
+        more = linear(_gelu(linear(x, name + ".ffn.in")), name + ".ffn.out")
+        return self._norm(x + dropout(more), name + ".ffn")
 
     def _masked_tokens(self, x, positions):
         """Places [N, P] in the sequences of x -> logits [N P, vocabulary] of the tokens there."""

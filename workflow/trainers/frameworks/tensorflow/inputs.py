@@ -52,10 +52,7 @@ def random_crop(jpeg, size, seed):
 
 
 class Counter:
-    """Counts batches as a recipe says.
-
-    A batch never passes through the backend's Python, so each brings its counts along.
-    """
+    """Counts batches as a recipe says; each brings its counts, for it passes no Python."""
 
     def __init__(self, recipe, shape):
         self._of = getattr(recipe, "counts", None)
@@ -97,9 +94,7 @@ class Counter:
 
 def batches_read(work, counter, dataset):
     """Batches of a dataset as backends take them."""
-    # Where something drops out the first batch comes twice, for its loss is computed without that
-    # before it is trained on.
-    if work.dropout:
+    if work.dropout:  # the first batch's loss is computed before it is trained on, without that
         dataset = dataset.take(1).concatenate(dataset)
     return on_threads(counter.with_counts_of_each(dataset), work.flags.loader_threads)
 
@@ -117,7 +112,7 @@ def on_threads(dataset, threads):
 
 def timed(next_batch):
     """The next batch, and how long the iteration that asks for it waits for it."""
-    # An iteration is one graph, which asks for its batch itself: so the clock is read there, too.
+    # The graph of an iteration asks for its batch itself: so the clock is read there, too.
     with tf.device("/cpu:0"):
         begun = tf.timestamp()
     with tf.control_dependencies([begun]):

@@ -1,7 +1,6 @@
-"""What models are made of in TensorFlow 2 and 1.15: its own fused kernels.
+"""What models are made of in TensorFlow 2 and 1.15: its own fused kernels, of images [N, H, W, C].
 
-Keras 3 computes batch norm from its parts, and in float32. Images are [N, H, W, C]; on a GPU
-TensorFlow transposes them if that is faster.
+Keras 3 computes batch norm from its parts, and in float32.
 """
 
 import itertools
@@ -22,8 +21,7 @@ class Layers:
     def __init__(self, weights, dtype=tf.float32):
         self.weights = weights
         self.dtype = dtype
-        # Two int32 numbers, the seed of this rank and iteration, which the backend sets; None: what
-        # is made of these layers drops nothing out.
+        # Two int32 numbers of this rank and iteration, which the backend sets; None: no dropout.
         self.seed = None
 
     def convolution(self, x, name, stride=1):
@@ -45,8 +43,8 @@ class Layers:
     def embedding(self, indices, name):
         """The rows of a matrix that indices, of any shape, name: one more axis."""
         matrix = self.weights[name + ".weight"]
-        # What passes a reshape has a dense gradient: where the matrix multiplies, too, TensorFlow
-        # would else append that product's gradient to the looked up rows', and sort all of them.
+        # What passes a reshape has a dense gradient: else, where the matrix multiplies, too, that
+        # product's gradient would be appended to the rows', and all of them sorted.
         rows = tf.gather(tf.reshape(matrix, matrix.shape), indices)
         return tf.cast(rows, self.dtype)
 

@@ -1,8 +1,6 @@
-"""Optimizers for TensorFlow 2 and 1.15, of the kernels that update a weight in one go; and loss
-scales, so that no gradient vanishes in float16.
+"""Optimizers for TensorFlow 2 and 1.15, of one kernel a weight, and loss scales for float16.
 
-Keras 3 needs seven kernels for what is one here. TensorFlow 1.15 has no AdamW, and its Adam has
-another epsilon than the paper's.
+Keras 3 needs seven kernels. TensorFlow 1.15 has no AdamW, and its Adam's epsilon is another one.
 """
 
 import tensorflow as tf

@@ -3,30 +3,16 @@
 import numpy as np
 import tensorflow as tf
 
-from trainers.contract import backend
+from trainers.contract import backend as contract
 from trainers.contract.steplog import Refused
 
 
-class Eager(backend.Backend):
+class Eager(contract.Backend):
     """What both compute at once, outside of any graph, on `self.device`."""
 
     def numbers(self, array):
         with tf.device(self.device):
             return tf.identity(array)
-
-    def convolve(self, images, filters):
-        with tf.device(self.device):
-            images = tf.transpose(images, [0, 2, 3, 1])  # as CPUs have them
-            made = tf.nn.conv2d(images, tf.transpose(filters, [2, 3, 1, 0]), 1, "VALID")
-            return tf.transpose(made, [0, 3, 1, 2])
-
-    def multiply(self, left, right):
-        with tf.device(self.device):
-            return tf.matmul(left, right)
-
-    def cast(self, numbers, dtype):
-        with tf.device(self.device):
-            return tf.cast(numbers, dtype)
 
 
 def dense(weights, gradients):

@@ -7,8 +7,7 @@ from torch.nn import functional
 class Attention(nn.Module):
     """What each token attends to: features [N, S, H] -> [N, S, H].
 
-    The `heads` of a shape share its `hidden` features, and each linear layer gives so many `parts`
-    of queries, keys and values. While it trains a share of attention's weights drops out.
+    Each linear layer gives so many `parts` of queries, keys and values.
     """
 
     def __init__(self, shape, dropout=0.0, parts=(3,)):
@@ -19,7 +18,7 @@ class Attention(nn.Module):
         self.out = nn.Linear(hidden, hidden)
 
     def forward(self, *sources, mask=None):
-        """Of what each of the linear layers takes, [N, S, H].
+        """Of what each linear layer takes, [N, S, H].
 
         The mask is added to scores, or says where they count; None: nothing behind a token counts.
         """

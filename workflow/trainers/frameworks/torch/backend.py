@@ -5,7 +5,6 @@ parameters have the order and the sizes of the recipe's weight_shapes. It may ha
 `prepared`, of a batch on the host: what it returns is what the module takes.
 """
 
-import inspect
 from contextlib import nullcontext
 from functools import partial
 
@@ -14,16 +13,19 @@ import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
-from trainers.contract import backend, settings
+from trainers.contract import backend as contract
+from trainers.contract import settings
+from trainers.contract.precision import DYNAMIC
 from trainers.contract.recipe import AdamW
 from trainers.frameworks.torch import float8
 from trainers.frameworks.torch.inputs import on_device, prepared
-from trainers.frameworks.torch.scaling import make_scaler
 
 TORCH = tuple(map(int, torch.__version__.split(".")[:2]))
+# torch.amp has it from 2.3 on, and torch.cuda.amp warns of its own from then on.
+GradScaler = getattr(torch.amp, "GradScaler", torch.cuda.amp.GradScaler)
 
 
-class Backend(backend.Backend):
+class Backend(contract.Backend):
     computes = {"cpu": ("bfloat16",), "cuda": ("float16", "bfloat16", "tf32")}
 
     def __init__(self, flags, place):
@@ -34,7 +36,7 @@ class Backend(backend.Backend):
         elif torch.cuda.device_count() <= place.local_rank:
             count = torch.cuda.device_count()
             what = f"torch sees {count} GPUs, local rank {place.local_rank} needs another"
-            raise backend.no_gpu(what, "pytorch")
+            raise contract.no_gpu(what, "pytorch")
         else:
             device = torch.device("cuda", place.local_rank)
             torch.cuda.set_device(device)
@@ -56,9 +58,8 @@ class Backend(backend.Backend):
         if self.device.type == "cpu":
             dist.init_process_group("gloo")
             return "gloo"
-        # Older ones, before 2.3, take the current device, which is the same.
-        asks = "device_id" in inspect.signature(dist.init_process_group).parameters
-        dist.init_process_group("nccl", **({"device_id": self.device} if asks else {}))
+        # Older ones take the current device, which is the same.
+        dist.init_process_group("nccl", **({"device_id": self.device} if TORCH >= (2, 3) else {}))
         return "NCCL " + ".".join(map(str, torch.cuda.nccl.version()))
 
     def numbers(self, array):
@@ -69,21 +70,9 @@ class Backend(backend.Backend):
 
     def all_reduce(self, numbers):
         dist.all_reduce(numbers)
-        return self._there(numbers)
-
-    def _there(self, numbers):
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         return numbers
-
-    def convolve(self, images, filters):
-        return torch.conv2d(images, filters)
-
-    def multiply(self, left, right):
-        return float8.multiply(left, right) if left.element_size() == 1 else left @ right
-
-    def cast(self, numbers, dtype):
-        return float8.cast(numbers) if dtype == "float8" else numbers.to(getattr(torch, dtype))
 
     def versions(self):
         found = {"torch": torch.__version__}
@@ -110,7 +99,7 @@ class Backend(backend.Backend):
             return None
         end = torch.cuda.Event()
         end.record()
-        return backend.idle_since(end.query)
+        return contract.idle_since(end.query)
 
     def put(self, batch):
         return [tensor.to(self.device) for tensor in batch]
@@ -121,12 +110,12 @@ class Backend(backend.Backend):
     def step(self, work):
         return DataParallel(self, work)
 
-    def leave(self):
+    def disconnect(self):
         if dist.is_initialized():
             dist.barrier()
 
 
-class Step(backend.Step):
+class Step(contract.Step):
     """What all ways to train have in common; `_named` are this rank's weights, by their names."""
 
     def optimize(self, work, rate):
@@ -158,14 +147,14 @@ class DataParallel(Step):
     accumulates = True
     _share, _counts = None, True  # of the Feed: which reader it is, and whether it counts
 
-    def __init__(self, made, work):
-        flags, device = work.flags, made.device
+    def __init__(self, backend, work):
+        flags, device = work.flags, backend.device
         self._device = device
         self._dtype = getattr(torch, work.precision.dtype)
-        self._network, self._model = self.build(work, made)
+        self._network, self._model = self.build(work, backend)
         self._named = work.named(self._network.parameters())
         ready = partial(prepared, network=self._network, device=device)
-        self.feed = backend.Feed(made, work, self._share, ready, self._counts)
+        self.feed = contract.Feed(backend, work, self._share, ready, self._counts)
         self.optimize(work, work.rate)
         self._clip = work.optimizer.clip
         self._accumulated = flags.accumulation
@@ -173,19 +162,19 @@ class DataParallel(Step):
         if flags.compile:
             self._model = self.compiled()
 
-    def build(self, work, made):
-        """The network, with its start weights, and what computes it on all ranks together."""
+    def build(self, work, backend):
+        """The network, with its start weights, and what computes it on all ranks."""
         network = network_of(work)
         start(work.named(network.parameters()), work)
-        return network, self.spread(network, made)
+        return network, self.spread(network, backend)
 
-    def spread(self, network, made):
+    def spread(self, network, backend):
         """The model on this rank's device, such that ranks train it together."""
         # The format matters to convolutions alone.
-        network.to(made.device, memory_format=torch.channels_last)
-        if made.place.world_size == 1:
+        network.to(backend.device, memory_format=torch.channels_last)
+        if backend.place.world_size == 1:
             return network
-        return distributed(network, made.device, same=made.flags.accumulation == 1)
+        return distributed(network, backend.device, same=backend.flags.accumulation == 1)
 
     def compiled(self):
         return torch.compile(self._model)
@@ -254,6 +243,27 @@ def mixed_by(precision, flags):
     if precision.dtype == "float32":
         return nullcontext()
     return torch.autocast(flags.device, getattr(torch, precision.dtype))
+
+
+def make_scaler(precision):
+    """The scaler of a precision: scale(loss), then step(optimizer), then update()."""
+    # What looks at gradients before the step asks for unscale_(optimizer) first.
+    return GradScaler() if precision.loss_scale == DYNAMIC else FixedScale(precision.factor)
+
+
+class FixedScale(GradScaler):
+    """A power of two, which changes no digit and which no overflow halves; 1 does nothing.
+
+    torch's GradScaler looks for overflows in each step, for which the CPU waits if the optimizer is
+    not torch's own. Optimizers are made for scaled gradients, see contract.recipe.at_scale.
+    """
+
+    def __init__(self, factor):
+        super().__init__(enabled=False)
+        self.factor = factor
+
+    def scale(self, loss):
+        return loss if self.factor == 1.0 else loss * self.factor
 
 
 def distributed(network, device, same=True):

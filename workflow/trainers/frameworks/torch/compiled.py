@@ -1,7 +1,7 @@
 """Layers of convolutional networks in words of which torch.compile makes faster kernels.
 
-Their weights are those of the layers that they replace, and so are their outputs and gradients but
-for rounding. Each was kept for what it gained on a GPU; docs/gpu-builds.md has the figures.
+Weights, outputs and gradients are those of the layers that they replace, but for rounding.
+docs/gpu-builds.md has what each gained on a GPU.
 """
 
 import torch

@@ -1,10 +1,8 @@
 """Linear layers that multiply in float8, forward and backward, as PyTorch's torchao trains them.
 
 Each factor is scaled to float8's range by the greatest value of the tensor or, with --rowwise, of
-each row that a product sums over. Inputs and outputs of layers stay bfloat16; weights, their
-updates, norms, attention and logits are as in bf16. Sources: Micikevicius et al. 2022, "FP8 Formats
-for Deep Learning"; torchao 0.18, whose recipes "tensorwise" and "rowwise" have these types and
-scales, and the same results.
+each row that a product sums over. All else is as in bf16. Sources: Micikevicius et al. 2022, "FP8
+Formats for Deep Learning"; torchao 0.18, whose recipes "tensorwise" and "rowwise" give the same.
 """
 
 import torch

@@ -38,8 +38,7 @@ class Gpt(nn.Module):
 def products(x, weight):
     """Products of features [.., F] with each row of a weight [rows, F]: [.., rows], padded by -inf.
 
-    A GPU multiplies 16-bit rows of an odd length slowly, and torch.compile would copy all logits to
-    pad them. Adding -inf as a bias takes no pass of its own.
+    A GPU multiplies 16-bit rows of an odd length slowly; -inf as a bias takes no pass of its own.
     """
     rows = len(weight)
     more = -rows % LANES if torch.is_autocast_enabled() else 0  # on a GPU; a CPU gains nothing

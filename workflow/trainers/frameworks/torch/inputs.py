@@ -39,8 +39,8 @@ def on_device(batches, device):
         for tensor in ahead:
             tensor.record_stream(trainer)
         batch, following = ahead, next(batches)
-        # A loader may refill a batch's memory once nothing refers to the batch, so the copy must
-        # have ended. It began an iteration ago, and does not wait for training.
+        # A loader may refill a batch's memory once nothing refers to it. The copy began an
+        # iteration ago, and does not wait for training.
         copier.synchronize()
         _on_host, ahead = copy(following)
         yield batch

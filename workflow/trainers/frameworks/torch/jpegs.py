@@ -12,7 +12,6 @@ def decoded_jpegs(flags, rank, world_size, device):
 
 def _page_lock(array):
     """Let GPUs copy an array's bytes by themselves."""
-    # Otherwise the thread that gives the GPU its work would have to copy them first, which takes
-    # longer than the rest of a step does there.
+    # Else the thread that gives the GPU its work would copy them, for longer than the rest takes.
     locked = torch.cuda.cudart().cudaHostRegister(array.ctypes.data, array.nbytes, 0)
     torch.cuda.check_error(locked)

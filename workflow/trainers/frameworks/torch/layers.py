@@ -16,15 +16,15 @@ class Normalize(nn.Module):
 
     def forward(self, pixels):
         # [N, H, W, 3] viewed as [N, 3, H, W] is already in channels-last order in memory.
-        return (pixels.permute(0, 3, 1, 2) - self.mean) / self.std
+        return (pixels.permute(0, 3, 1, 2) - self.mean).div_(self.std)
 
 
 class Layered(nn.Module):
     """One layer after another, which can be cut between any two of them.
 
-    It takes a batch of samples and labels, and returns their mean loss. A subclass has
-    loss(outputs, labels), without weights, and layers(flags): for each layer what the recipe's
-    names of its weights begin with, "" if it has none, and what makes it.
+    It takes samples and labels, and returns their mean loss. A subclass has loss(outputs, labels),
+    without weights, and layers(flags): for each layer what the recipe's names of its weights begin
+    with, "" if it has none, and what makes it.
     """
 
     def __init__(self, flags):

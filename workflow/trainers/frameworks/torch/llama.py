@@ -60,8 +60,8 @@ class Llama(nn.Module):
                 parallel.parallelize_module(layer, mesh, dict.fromkeys(names, how))
 
     def forward(self, tokens, following):
-        # What a spread embedding returns may still be on its way. As an input of a compiled layer
-        # it would get its gradient past the place where ranks add theirs up; a copy does not.
+        # As an input of a compiled layer, what a spread embedding returns would get its gradient
+        # past the place where ranks add theirs up; a copy does not.
         x = self.token(tokens).clone()
         for layer in self.layers:
             x = layer(x, self.cosines, self.sines)

@@ -9,10 +9,7 @@ _ALIGNED = 16
 
 
 class Parcel:
-    """Room on a device for tensors in one buffer; those of four dimensions lie channels last.
-
-    Forms are the size and the type of each.
-    """
+    """Room in one buffer for tensors, by the size and type of each; images lie channels last."""
 
     def __init__(self, device, forms):
         begins, end = [], 0

@@ -1,8 +1,7 @@
 """PipeDream: an asynchronous pipeline of unequal stages, with weight stashing.
 
-trainers.contract.delayed says in which order its stages compute. Each of torch's `Parameter`s is
-one version of a weight: an update that would change one through which a batch has yet to go
-backward makes new ones first, and leaves the old ones to that batch.
+trainers.contract.delayed has the order of stages. Each of torch's `Parameter`s is one version of a
+weight: an update of those through which a batch has yet to go backward makes new ones first.
 """
 
 from functools import partial
@@ -13,7 +12,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.autograd.graph import increment_version
 
-from trainers.contract import backend, recipe
+from trainers.contract import backend as contract
+from trainers.contract import recipe
 from trainers.contract.delayed import Turns, depth
 from trainers.contract.stages import name_of, shares, stage_of
 from trainers.contract.steplog import Refused
@@ -39,19 +39,19 @@ class Flight(NamedTuple):
 class Stage(Step):
     """One replica of one stage; each iteration of the driver is a round of the first stage."""
 
-    def __init__(self, made, work):
-        flags, device = work.flags, made.device
+    def __init__(self, backend, work):
+        flags, device = work.flags, backend.device
         if not flags.pipeline or flags.micro_batches:
             asked = f"--pipeline {list(flags.pipeline)} --micro-batches {flags.micro_batches}"
             raise Refused(f"{asked}; allowed: the replicas of each stage, and whole batches")
-        rank = made.place.rank
+        rank = backend.place.rank
         self._place = place = stage_of(rank, flags.pipeline)
-        self._made, self._model, self._iteration = made, work.model, 0
+        self._backend, self._model, self._iteration = backend, work.model, 0
         self._turns = turns = Turns(place, flags.iterations)
         self._forward_turn = self._backward_turn = 0
         self._in_flight, self._loss = [], None
         self._spare = []  # versions through which nothing goes any more
-        self.part = f"stage {place.stage}"
+        self.model_part = f"stage {place.stage}"
         self._who = partial(name_of, pipeline=flags.pipeline)
         self.waits = Waits(self._who(rank))
 
@@ -69,11 +69,11 @@ class Stage(Step):
         rate = work.rate * turns.share
         self.optimize(work, rate)
         if place.stage:
-            self.feed = backend.NoFeed()
+            self.feed = contract.NoFeed()
         else:
             ready = partial(prepared, network=work.model, device=device)
             readers = place.replica, turns.replicas
-            self.feed = backend.Feed(made, work, readers, prepared=ready)
+            self.feed = contract.Feed(backend, work, readers, prepared=ready)
         self._connect(flags.batch_size)
 
     def _connect(self, batch_size):
@@ -92,7 +92,7 @@ class Stage(Step):
                 groups = self._groups(before)
                 if stage in (before, before + 1):
                     kind = Outbox if (stage == before) == (way == ACTIVATIONS) else Inbox
-                    new = partial(Parcel, self._made.device, forms)
+                    new = partial(Parcel, self._backend.device, forms)
                     boxes[kind, way] = kind(new, groups)
         self._from_before = boxes.get((Inbox, ACTIVATIONS))
         self._to_before = boxes.get((Outbox, GRADIENTS))
@@ -106,7 +106,8 @@ class Stage(Step):
             mine = None
             if self._place.stage == stage:
                 if stage:
-                    inputs = torch.zeros((1, *form[0][1:]), dtype=form[1], device=self._made.device)
+                    size, kind = form
+                    inputs = torch.zeros(1, *size[1:], dtype=kind, device=self._backend.device)
                 else:
                     inputs = self.feed.peek()[0][:1]
                 self._network.eval()
@@ -114,14 +115,14 @@ class Stage(Step):
                     outputs = self._network(inputs)
                 self._network.train()
                 mine = [*outputs.shape[1:]], str(outputs.dtype).rpartition(".")[2]
-            size, kind = self._made.gather(mine)[self._place.ranks_of(stage)[0]]
+            size, kind = self._backend.gather(mine)[self._place.ranks_of(stage)[0]]
             form = (batch_size, *size), getattr(torch, kind)
             yield form
 
     def _groups(self, before):
         """This rank's partners between a stage and the next one -> the group of the two."""
         one, two = (self._place.pipeline[before + more] for more in (0, 1))
-        rank, groups = self._made.place.rank, {}
+        rank, groups = self._backend.place.rank, {}
         for pair in sorted({(batch % one, batch % two) for batch in range(one * two)}):
             ends = [self._place.ranks_of(before + n)[replica] for n, replica in enumerate(pair)]
             # Of their own, for NCCL does what is asked of one group in one order.
@@ -153,7 +154,7 @@ class Stage(Step):
         if not self._place.is_last:
             self._to_behind.all_arrived()
         self._network.train()
-        of_all = dict(one for some in self._made.gather(losses) for one in some)
+        of_all = dict(one for some in self._backend.gather(losses) for one in some)
         return of_all[0]
 
     def begin(self):
@@ -238,7 +239,7 @@ class Stage(Step):
             self._from_before.give_back(flight.parcel)
         if self._average is None:
             return gradients
-        with self.waits.of("replicas", f"the other replicas of {self.part}"):
+        with self.waits.of("replicas", f"the other replicas of {self.model_part}"):
             return self._average.wait()
 
     def _update(self, gradients):

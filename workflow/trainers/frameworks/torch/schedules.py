@@ -9,7 +9,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.distributed.pipelining import PipelineStage, schedules
 
-from trainers.contract import backend, settings
+from trainers.contract import backend as contract
+from trainers.contract import settings
 from trainers.contract.recipe import cuts
 from trainers.contract.stages import micro_batches_of, name_of, shares, stage_of
 from trainers.contract.steplog import Refused
@@ -31,15 +32,14 @@ STAGES_OF_A_RANK = {"interleaved": 2}
 class Pipeline(Step):
     """One stage of a pipeline, or several.
 
-    torch knows pipelines of one rank a stage. Where the first stage has replicas, each is the first
-    of a pipeline of its own. A stage of one replica is then in all of them: it takes their batches
-    one after the other, and updates once.
+    torch knows pipelines of one rank a stage: each replica of the first stage begins one. A stage
+    of one replica is in all of them, takes their batches in turn, and updates once.
     """
 
-    def __init__(self, made, work):
-        flags, device = work.flags, made.device
-        self._made, self._flags = made, flags
-        self._place = place = stage_of(made.place.rank, flags.pipeline)
+    def __init__(self, backend, work):
+        flags, device = work.flags, backend.device
+        self._backend, self._flags = backend, flags
+        self._place = place = stage_of(backend.place.rank, flags.pipeline)
         self._replicas = replicas = flags.pipeline[0]
         try:
             self._micro_batches = micro_batches_of(flags)
@@ -57,8 +57,8 @@ class Pipeline(Step):
         self._named = dict(
             zip((name for number in numbers for name in names[number]), self._modules.parameters())
         )
-        self.part = f"stage {place.stage}"
-        self._waits = Waits(name_of(made.place.rank, flags.pipeline))
+        self.model_part = f"stage {place.stage}"
+        self._waits = Waits(name_of(backend.place.rank, flags.pipeline))
         self._beside = ()
         _watch(self._waiting)
         start(self._named, work)
@@ -67,9 +67,9 @@ class Pipeline(Step):
         self._model_loss = work.model.loss
         if place.stage == 0:
             ready = partial(prepared, network=self._modules, device=device)
-            self.feed = backend.Feed(made, work, (place.replica, replicas), ready)
+            self.feed = contract.Feed(backend, work, (place.replica, replicas), ready)
         else:
-            self.feed = backend.NoFeed()
+            self.feed = contract.NoFeed()
         self._labels = torch.empty(flags.batch_size, dtype=torch.int64, device=device)
         self._stages = {
             number: _Stage(module, self._mixed, number == "0")
@@ -89,7 +89,7 @@ class Pipeline(Step):
         pipelines = []
         for ranks, group in self._members:
             held = [
-                PipelineStage(stage, int(number), self._count, self._made.device, group=group)
+                PipelineStage(stage, int(number), self._count, self._backend.device, group=group)
                 for number, stage in self._stages.items()
             ]
             schedule = kind(held[0] if single else held, self._micro_batches, **how)
@@ -126,7 +126,7 @@ class Pipeline(Step):
         means = []
         for schedule, ranks, group in self._pipelines:
             losses, given, sent, target = [], (), None, None
-            mine = ranks.index(self._made.place.rank)
+            mine = ranks.index(self._backend.place.rank)
             self._beside = ranks[mine - 1], ranks[(mine + 1) % len(ranks)]
             if self._place.stage == 0:
                 samples, labels = batch
@@ -151,7 +151,7 @@ class Pipeline(Step):
 
     def _waiting(self, ranks=None):
         """A context in which this rank waits for some others; left out: for those beside it."""
-        others = {*(ranks or self._beside)} - {self._made.place.rank}
+        others = {*(ranks or self._beside)} - {self._backend.place.rank}
         names = (name_of(rank, self._flags.pipeline) for rank in sorted(others))
         return self._waits.of("stages", OR.join(names))
 
@@ -177,8 +177,7 @@ def _watch(waiting):
 class _Stage(nn.Module):
     """A stage that computes in the precision of the run.
 
-    What can be sent is contiguous, and torch says so of no tensor whose channels come last: stages
-    send images as [N, H, W, C], of which those are views.
+    torch sends no tensor whose channels come last in memory: stages send [N, H, W, C] instead.
     """
 
     def __init__(self, module, mixed, is_first):

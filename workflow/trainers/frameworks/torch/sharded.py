@@ -1,6 +1,4 @@
-"""Data parallel training by torch's fully_shard (FSDP2): weights, gradients and what the optimizer
-keeps are spread over ranks; a layer's weights are whole while it computes.
-"""
+"""Data parallel training by torch's fully_shard (FSDP2): a layer is whole while it computes."""
 
 import ctypes
 from itertools import chain
@@ -26,33 +24,32 @@ class Sharded(DataParallel):
     accumulates = False
     pass_alone = None
 
-    def spread(self, network, made):
-        rank, _, world_size = made.place
+    def spread(self, network, backend):
+        rank, _, world_size = backend.place
         if world_size == 1:
-            return super().spread(network, made)
-        if made.device.type == "cpu":
+            return super().spread(network, backend)
+        if backend.device.type == "cpu":
             _return_freed_memory()
-        shard = made.flags.shard or world_size
-        self.part = f"shard {rank % shard}"
+        shard = backend.flags.shard or world_size
+        self.model_part = f"shard {rank % shard}"
         # The last dimension is the one that shards; gradients are averaged over both.
         sizes = (shard,) if shard == world_size else (world_size // shard, shard)
         names = ("replicate", "shard")[-len(sizes) :]
-        mesh = init_device_mesh(made.device.type, sizes, mesh_dim_names=names)
+        mesh = init_device_mesh(backend.device.type, sizes, mesh_dim_names=names)
         # What stands in a row is whole one at a time, the rest for all of a step. torch shards no
-        # weights whose channels are last; what is computed by them has its channels last all the
-        # same. It takes each weight to the device as it shards it.
+        # weights whose channels are last; features are so all the same.
         kinds = nn.Sequential, nn.ModuleList
         rows = (row for row in network.children() if isinstance(row, kinds))
         layers = [one for one in chain.from_iterable(rows) if any(True for _ in one.parameters())]
         travel = {"mesh": mesh, "mp_policy": _policy(network, self._dtype)}
         for layer in layers:
-            if made.flags.compile:
+            if backend.flags.compile:
                 layer.compile()  # by itself: gathering its weights cannot be in a graph
             fully_shard(layer, **travel)
         return fully_shard(network, **travel)
 
     def compiled(self):
-        return self._model if self.part != "all" else super().compiled()
+        return self._model if self.model_part != "all" else super().compiled()
 
     @staticmethod
     def held(weight):
@@ -62,8 +59,7 @@ class Sharded(DataParallel):
 def _policy(network, dtype):
     """The types in which weights are sent and gradients are averaged.
 
-    In 16 bits a layer's weights are half the bytes, and need no cast while it computes. Batch norms
-    want float32 weights beside features of 16 bits, so that a model with some keeps all of them.
+    In 16 bits a layer's weights need no cast; but batch norms want float32 ones.
     """
     batch_norms = any(isinstance(one, _BatchNorm) for one in network.modules())
     if dtype == torch.float32 or batch_norms:

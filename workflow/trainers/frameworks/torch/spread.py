@@ -1,5 +1,4 @@
-"""Training by fully_shard (FSDP2) and parallelize_module. No rank makes the whole model: each fills
-in its own part of the weights.
+"""Training by fully_shard (FSDP2) and parallelize_module; each rank makes its part of the weights.
 
 A model has `layers`, says by spread_over(mesh) how they are spread over ranks, and fills in by
 fill_buffers() what is no weight.
@@ -26,37 +25,37 @@ from trainers.frameworks.torch.backend import DataParallel, network_of
 class Spread(DataParallel):
     """This rank's part of all weights: of --tensor ranks' layers, of --shard ranks' shares.
 
-    With 16-bit numbers features are such throughout, also where one rank has all; gradients are
-    added up in float32.
+    In 16 bits features are so throughout, also on one rank; gradients are added up in float32.
     """
 
     accumulates = False
     pass_alone = None
 
-    def __init__(self, made, work):
-        self._made, self._grid = made, grid_of(work, made.place)
-        self._share, self._counts, self.part = self._grid.share, self._grid.counts, self._grid.part
+    def __init__(self, backend, work):
+        self._backend, self._grid = backend, grid_of(work, backend.place)
+        self._share, self._counts = self._grid.share, self._grid.counts
+        self.model_part = self._grid.part
         if self._grid.tensor > 1 and work.flags.compile and work.flags.recompute:
             raise Refused("--tensor, --compile and --recompute; allowed: two of them")
         if self._grid.tensor > 1 and work.precision.compute == "float8":
             raise Refused("--tensor and --precision fp8; allowed: one of them")
         if not dist.is_initialized():  # of one rank
-            name = "gloo" if made.device.type == "cpu" else "nccl"
+            name = "gloo" if backend.device.type == "cpu" else "nccl"
             dist.init_process_group(name, store=dist.HashStore(), rank=0, world_size=1)
         self._to_the_end = ExitStack()
         if self._grid.tensor > 1:
             # No rank has a whole row of logits, not even in the backward pass.
             self._to_the_end.enter_context(loss_parallel())
-        super().__init__(made, work)
+        super().__init__(backend, work)
         self._mixed = nullcontext()  # 16-bit numbers are fully_shard's
 
-    def build(self, work, made):
+    def build(self, work, backend):
         flags = work.flags
         # fully_shard always has its dimension, so that 16-bit computation is always the same.
         sizes = dict(zip(("replicate", "shard", "tensor"), self._grid.sizes))
         names = tuple(name for name, size in sizes.items() if size > 1 or name == "shard")
         extents = tuple(map(sizes.get, names))
-        mesh = init_device_mesh(made.device.type, extents, mesh_dim_names=names)
+        mesh = init_device_mesh(backend.device.type, extents, mesh_dim_names=names)
         with torch.device("meta"):
             network = network_of(work)
         layers = list(network.layers)
@@ -78,7 +77,7 @@ class Spread(DataParallel):
             )
         for part in (*layers, network):
             fully_shard(part, **how)
-        network.to_empty(device=made.device)
+        network.to_empty(device=backend.device)
         network.fill_buffers()
         with torch.no_grad():
             for name, weight in work.named(network.parameters()).items():
@@ -93,7 +92,7 @@ class Spread(DataParallel):
     def finish(self):
         alike = (self.held(one.detach()) for one in self._named.values() if not _is_divided(one))
         own = digest(one.cpu().numpy() for one in alike)
-        self._grid.check_alike(self._made.gather(own))
+        self._grid.check_alike(self._backend.gather(own))
 
     def weights(self):
         """Those whose parts are this rank's to count: of what all have alike, one does."""

@@ -24,10 +24,9 @@ class UnpaddedBert(Bert):
 
     @staticmethod
     def prepared(batch):
-        """A batch without its padding, made on the host, which knows how much there is of it.
-
-        It has the real tokens, their positions and segments, [tokens]; where each sequence begins
-        among them, and the end, [N + 1]; places and labels as Bert.loss takes them.
+        """A batch without its padding, made on the host: the real tokens, their positions and
+        segments, [tokens]; where each sequence begins among them, and the end, [N + 1]; places and
+        labels as Bert.loss takes them.
         """
         tokens, real, segments, positions, masked, weights, following = batch
         kept = real.bool()

@@ -6,11 +6,10 @@ from multiprocessing.connection import Client, Listener
 
 import numpy as np
 
-from trainers.contract import backend
-from trainers.contract.trial import convolved
+from trainers.contract import backend as contract
 
 
-class Backend(backend.Backend):
+class Backend(contract.Backend):
     """numpy on a CPU; its arrays are the device's numbers, and rank 0 adds up those of all."""
 
     library = "sockets"
@@ -36,9 +35,6 @@ class Backend(backend.Backend):
             line.send_bytes(numbers.tobytes())
         return numbers
 
-    def convolve(self, images, filters):
-        return convolved(images, filters)
-
     def versions(self):
         return {"numpy": np.__version__}
 
@@ -49,14 +45,14 @@ class Backend(backend.Backend):
         return Descent(self, work)
 
 
-class Descent(backend.Step):
+class Descent(contract.Step):
     """Gradient descent with momentum, on the whole model."""
 
-    def __init__(self, made, work):
-        self._backend, self._model, self._work = made, work.model(work.flags), work
+    def __init__(self, backend, work):
+        self._backend, self._model, self._work = backend, work.model(work.flags), work
         self._weights = {name: np.array(work.start(name)) for name in work.shapes}
         self._moments = {name: np.zeros_like(one) for name, one in self._weights.items()}
-        self.feed = backend.Feed(made, work)
+        self.feed = contract.Feed(backend, work)
 
     def weights(self):
         return self._weights.items()
@@ -73,7 +69,7 @@ class Descent(backend.Step):
 
     def alone(self):
         batch = next(self.feed)
-        seconds = backend.seconds_alone(lambda: self._model(self._weights, *batch))
+        seconds = contract.seconds_alone(lambda: self._model(self._weights, *batch))
         # Spoil the model, as frameworks may: a record's weights must have been read before.
         self._weights["fc.bias"] += self._backend.place.rank
         return seconds

@@ -10,7 +10,8 @@ from functools import partial
 
 import tensorflow as tf
 
-from trainers.contract import backend, settings
+from trainers.contract import backend as contract
+from trainers.contract import settings
 from trainers.contract.weights import synthetic_batch
 from trainers.frameworks.tensorflow.inputs import Counter, batches_read, timed
 from trainers.frameworks.tensorflow.layers import Layers
@@ -41,7 +42,7 @@ class Backend(Eager):
         """What connects the processes; a single one needs no connection."""
         if self.place.world_size == 1:
             return tf.distribute.MirroredStrategy([self.device])
-        # It finds the device itself. Left to choose, it averages GPUs' gradients through the CPUs.
+        # Left to choose, it averages GPUs' gradients through the CPUs.
         made_by = tf.distribute.experimental.CommunicationImplementation
         options = tf.distribute.experimental.CommunicationOptions(
             implementation=made_by.NCCL if self.flags.device == "cuda" else made_by.AUTO
@@ -74,9 +75,8 @@ def take_gpu(number):
     gpus = tf.config.list_physical_devices("GPU")
     if len(gpus) <= number:
         what = f"TensorFlow sees {len(gpus)} GPUs, local rank {number} needs another"
-        raise backend.no_gpu(what, "tensorflow2")
-    # TensorFlow keeps all but that of a GPU's memory to itself; its own number leaves too little to
-    # NCCL and cuDNN. Source: tensorflow/tensorflow#44810.
+        raise contract.no_gpu(what, "tensorflow2")
+    # For NCCL and cuDNN: TensorFlow leaves them too little. Source: tensorflow/tensorflow#44810.
     settings.variables({"TF_DEVICE_MIN_SYS_MEMORY_IN_MB": "4096"})
     tf.config.set_visible_devices(gpus[number], "GPU")
     return tf.config.experimental.get_device_details(gpus[number])["device_name"]
@@ -94,12 +94,12 @@ def _updated(update, gradients):
         return tf.constant(True)
 
 
-class DataParallel(backend.Step):
+class DataParallel(contract.Step):
     """The whole model on each rank: one function takes a batch, times and counts it, and trains."""
 
-    def __init__(self, made, work):
-        flags, place, self._made = work.flags, made.place, made
-        self._strategy, self._reads = made.strategy, flags.input != "synthetic"
+    def __init__(self, backend, work):
+        flags, place, self._backend = work.flags, backend.place, backend
+        self._strategy, self._reads = backend.strategy, flags.input != "synthetic"
         self._counter = Counter(work.recipe, flags.shape)
         self._next_batch = self._make_input(work)
         # As a Feed; made once, because each function is traced anew.
@@ -115,7 +115,7 @@ class DataParallel(backend.Step):
         with tf.device("CPU:0"):  # where random kernels want it, so that no GPU is waited for
             self._iterations = tf.Variable(0, trainable=False)
             self._waited = tf.Variable(0.0, trainable=False, dtype=tf.float64)  # for batches
-        with tf.device(made.device):  # where batches are
+        with tf.device(backend.device):  # where batches are
             units = self._counter.units
             self._sums = [tf.Variable(0, trainable=False, dtype=tf.int64) for _ in units]
         if flags.compile:
@@ -126,7 +126,7 @@ class DataParallel(backend.Step):
 
     def _make_input(self, work):
         """A source of this rank's next batch, on its device; behind it are its counts, if any."""
-        flags, (rank, _, world_size) = work.flags, self._made.place
+        flags, (rank, _, world_size) = work.flags, self._backend.place
         if not self._reads:
             batch = self._counter.with_counts(synthetic_batch(work.recipe, flags, rank))
             with tf.device(self._strategy.extended.worker_devices[0]):
@@ -188,7 +188,7 @@ class DataParallel(backend.Step):
 
     def alone(self):
         batch, _ = self._counter.split(self.take())
-        return backend.seconds_alone(lambda: float(self._pass_alone(*batch)[0]))
+        return contract.seconds_alone(lambda: float(self._pass_alone(*batch)[0]))
 
     @tf.function(autograph=False)
     def _pass_alone(self, *batch):
@@ -204,4 +204,4 @@ class DataParallel(backend.Step):
         return float(self._waited)
 
     def counted(self, batches):
-        return self._made.total(self._counter.named(self._sums))
+        return self._backend.total(self._counter.named(self._sums))

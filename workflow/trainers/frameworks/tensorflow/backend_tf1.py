@@ -1,8 +1,7 @@
 """TensorFlow 1.15 for trainers.contract.driver: Horovod, one process per device, one static graph.
 
-A model is made from the flags and Layers; it takes a batch and returns its mean loss. What reads
-data returns, for flags, rank and world size, a tf.data.Dataset of batches. The part `dali` returns,
-for flags, rank, world size and GPU, the tensors of a batch that DALI reads.
+Models and what reads data are those of backend_tf2. The part `dali` returns, for flags, rank, world
+size and GPU, the tensors of a batch that DALI reads.
 """
 
 import functools
@@ -14,7 +13,8 @@ import tensorflow
 from tensorflow.core.protobuf.rewriter_config_pb2 import RewriterConfig
 from tensorflow.python.client import device_lib
 
-from trainers.contract import backend, settings
+from trainers.contract import backend as contract
+from trainers.contract import settings
 from trainers.contract.steplog import Refused
 from trainers.contract.weights import synthetic_batch
 from trainers.frameworks.horovod import connected
@@ -25,7 +25,6 @@ from trainers.frameworks.tensorflow.shared import Eager, dense, start_weights
 
 tf = tensorflow.compat.v1
 
-# What is set already stays.
 # Source: NVIDIA DeepLearningExamples, TensorFlow/Classification/ConvNets/runtime/runner.py.
 GPU_SETTINGS = {
     "TF_GPU_THREAD_MODE": "gpu_private",
@@ -77,7 +76,7 @@ class Backend(Eager):
     def step(self, work):
         return DataParallel(self, work)
 
-    def leave(self):
+    def disconnect(self):
         hvd.shutdown()
 
 
@@ -86,23 +85,23 @@ def gpu_name(options, local_rank):
     for device in device_lib.list_local_devices(options):
         if device.device_type == "GPU":
             return re.search("name: ([^,]*)", device.physical_device_desc).group(1)
-    raise backend.no_gpu(f"TensorFlow sees no GPU for local rank {local_rank}", "ngc-tensorflow1")
+    raise contract.no_gpu(f"TensorFlow sees no GPU for local rank {local_rank}", "ngc-tensorflow1")
 
 
-class DataParallel(backend.Step):
+class DataParallel(contract.Step):
     """The whole model on each rank: one graph takes a batch, times and counts it, and trains."""
 
-    def __init__(self, made, work):
+    def __init__(self, backend, work):
         if work.precision.compute == "float16":
-            made.options.graph_options.rewrite_options.auto_mixed_precision = RewriterConfig.ON
-        self._made, self.feed = made, self
+            backend.options.graph_options.rewrite_options.auto_mixed_precision = RewriterConfig.ON
+        self._backend, self.feed = backend, self
         self._counter = Counter(work.recipe, work.flags.shape)
         with tf.Graph().as_default() as graph:
-            self._session = tf.Session(graph=graph, config=made.options)
+            self._session = tf.Session(graph=graph, config=backend.options)
             self._build(work)
 
     def _build(self, work):
-        flags, place, session = work.flags, self._made.place, self._session
+        flags, place, session = work.flags, self._backend.place, self._session
         batch, waited, start_input = self._make_input(work)
         batch, counts = self._counter.split(batch)
         sums = [tf.Variable(tf.zeros_like(one), trainable=False).assign_add(one) for one in counts]
@@ -123,7 +122,7 @@ class DataParallel(backend.Step):
         with tf.control_dependencies([iterate]):
             loss = tf.identity(loss)  # fetching it waits for the whole iteration
         self._fetched = iterate, [loss, waited, *(sum_over_ranks(one, place) for one in sums)]
-        # All in one go, for each new thing that is asked of a session takes it a while to prepare.
+        # All in one go: each new thing that is asked of a session takes it a while to prepare.
         values = {given[name]: start for name, start in starts.items()}
         session.run([weight.initializer for weight in self._weights.values()], values)
         own = {weight.name for weight in self._weights.values()}
@@ -134,7 +133,7 @@ class DataParallel(backend.Step):
 
     def _make_input(self, work):
         """The next batch, with its counts, the seconds waited for batches, and what starts them."""
-        flags, (rank, local_rank, world_size) = work.flags, self._made.place
+        flags, (rank, local_rank, world_size) = work.flags, self._backend.place
         if flags.input == "synthetic":
             arrays = self._counter.with_counts(synthetic_batch(work.recipe, flags, rank))
             # Fed, because a graph cannot hold 2 GB.

@@ -1,11 +1,12 @@
-"""Pairs of sentences for TensorFlow 2 and 1.15: TFRecords through tf.data."""
+"""Sentences for TensorFlow 2 and 1.15: TFRecords, or parts of ids, through tf.data."""
 
 import numpy as np
 import tensorflow as tf
 
+from trainers.inputs.pairs import Pairs
 from trainers.inputs.parts import neighbouring_parts
 from trainers.inputs.sentences import NAMES
-from trainers.recipes import bert
+from trainers.recipes import bert, transformer
 
 
 def tfrecord_sentences(flags, rank, world_size):
@@ -28,3 +29,14 @@ def tfrecord_sentences(flags, rank, world_size):
         .map(parse, flags.loader_threads)
         .prefetch(2)
     )
+
+
+def pair_batches(flags, rank, world_size):
+    """An endless tf.data.Dataset of one rank's batches, those of trainers.inputs.pairs."""
+    pairs = Pairs(flags.data, flags.shape, flags.batch_size, rank, world_size)
+    one = transformer.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
+    types = tuple(tf.as_dtype(array.dtype) for array in one)
+    batches = tf.data.Dataset.from_generator(
+        lambda: iter(pairs), types, tuple(tf.TensorShape([None, None]) for _ in one)
+    )
+    return batches.prefetch(2)

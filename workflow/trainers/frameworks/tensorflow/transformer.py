@@ -7,7 +7,7 @@ from trainers.frameworks.tensorflow.layers import attended, cross_entropies, hea
 from trainers.recipes import transformer
 
 
-class EncoderDecoder:
+class Transformer:
     """Features of all tokens are rows, [N L, H], but inside of attention."""
 
     def __init__(self, flags, layers):
@@ -61,8 +61,8 @@ class EncoderDecoder:
         inside = dropout(tf.nn.relu(self.layers.linear(self._norm(x, name), name + ".in")))
         return self._out(x, inside, name, dropout)
 
-    def _out(self, x, made, name, dropout):
-        return x + dropout(self.layers.linear(made, name + ".out"))
+    def _out(self, x, inside, name, dropout):
+        return x + dropout(self.layers.linear(inside, name + ".out"))
 
     def _norm(self, x, name):
         return self.layers.layer_norm(x, name, transformer.NORM_EPSILON)

@@ -1,14 +1,13 @@
 """Paddle 1.8 with parameter servers for trainers.contract.driver: fleet, by transpiled programs.
 
 A model is a function that adds its operations to the default program: it takes the flags and
-returns the inputs, in the order of a batch, and the mean loss. Its parameters have the names and
-the sizes of the recipe's weight_shapes. Of a batch it may leave out what comes last. What else it
-takes, the system's part `taken` makes of a batch.
+returns the inputs, in the order of a batch, whose last arrays it may leave out, and the mean loss.
+Its parameters have the names and sizes of the recipe's. The part `taken` makes of a batch what a
+model takes otherwise.
 
-Servers hold the weights, cut into blocks of neighbouring rows, and update them by SGD. A step of a
-trainer computes gradients, and then waits until the servers have those of all trainers (the usual
-way), or does not (--together); with --push-every trainers update weights of their own, and send
-what has changed every so many steps, which is GEO-SGD.
+Servers hold the weights, cut into blocks of neighbouring rows, and update them by SGD. Trainers
+wait until the servers have the gradients of all, or do not (--own-time), or (--push-every) update
+weights of their own and send what has changed every so many steps, which is GEO-SGD.
 """
 
 import os
@@ -23,11 +22,12 @@ from paddle.fluid.incubate.fleet.parameter_server.distribute_transpiler import (
     fleet,
 )
 
-from trainers.contract import backend, settings
+from trainers.contract import backend as contract
+from trainers.contract import settings
 from trainers.contract.steplog import Refused
 
 
-class Backend(backend.Backend):
+class Backend(contract.Backend):
     """Paddle 1.8 on the CPU; numpy's arrays are its numbers."""
 
     def __init__(self, flags, place):
@@ -40,18 +40,6 @@ class Backend(backend.Backend):
     def array(self, numbers):
         return numbers
 
-    def convolve(self, images, filters):
-        initial = fluid.initializer.NumpyArrayInitializer(filters)
-        with fluid.dygraph.guard(fluid.CPUPlace()):
-            sizes = filters.shape[1], len(filters), filters.shape[2:]
-            layer = fluid.dygraph.Conv2D(*sizes, param_attr=initial, bias_attr=False)
-            return layer(fluid.dygraph.to_variable(images)).numpy()
-
-    def multiply(self, left, right):
-        with fluid.dygraph.guard(fluid.CPUPlace()):
-            factors = map(fluid.dygraph.to_variable, (left, right))
-            return fluid.layers.matmul(*factors).numpy()
-
     def versions(self):
         return {"paddlepaddle": paddle.__version__}
 
@@ -62,18 +50,18 @@ class Backend(backend.Backend):
         return Pushed(self, work)
 
 
-class Pushed(backend.Step):
+class Pushed(contract.Step):
     """Gradients or changes go to the servers, and weights come from them."""
 
     optimizer = "SGD on the servers"
 
-    def __init__(self, made, work):
+    def __init__(self, backend, work):
         _check(work)
-        self._run = made.executor.run
-        self.feed = backend.Feed(made, work)
+        self._run = backend.executor.run
+        self.feed = contract.Feed(backend, work)
         self._taken = work.part("taken", tuple)
         self._inputs, self._loss, parameters = transpiled(work)
-        if work.flags.together:
+        if work.flags.own_time:
             fleet.init_worker()  # what the next line sends goes by way of it
         self._run(fleet.startup_program)
         self._weights = {one.name: _Pulled(one.name, one.shape) for one in parameters}
@@ -123,13 +111,12 @@ def transpiled(work):
 
 def _added_up(flags):
     """Of how many trainers servers add up the gradients: of which SGD's step is their mean."""
-    return 1 if flags.together else int(os.environ["WORLD_SIZE"])
+    return 1 if flags.own_time else int(os.environ["WORLD_SIZE"])
 
 
 def _update_by_each_gradient(program):
     """Let a server subtract each trainer's gradient, where it would subtract their mean."""
-    # Paddle adds them up first, of a table by a sorted tree of its rows, which costs more than all
-    # updates. The rate is for a sum: see _added_up.
+    # Paddle's sum of a table's rows costs more than all updates. The rate is for it: _added_up.
     of_all = program.global_block().vars
     for block in program.blocks:
         kinds = [one.type for one in block.ops]
@@ -162,22 +149,21 @@ def _check(work):
     if work.optimizer.momentum or any(map(work.decay, work.shapes)):
         raise Refused("the servers know plain SGD; allowed: no momentum and no decay")
     each = flags.push_every
-    if each is not None and not (flags.together and 1 <= each <= flags.iterations):
-        allowed = f"with --together, 1 to --iterations, {flags.iterations}"
+    if each is not None and not (flags.own_time and 1 <= each <= flags.iterations):
+        allowed = f"with --own-time, 1 to --iterations, {flags.iterations}"
         raise Refused(f"--push-every is {each}; allowed: {allowed}")
 
 
 def _strategy(flags):
     if flags.push_every is not None:
         return StrategyFactory.create_geo_strategy(flags.push_every)
-    if flags.together:
+    if flags.own_time:
         strategy = StrategyFactory.create_async_strategy()
         # Beside a thread of its own that pulls weights, the one that pushes gradients never sleeps.
         name = "communicator_independent_recv_thread"
         strategy.set_trainer_runtime_config({name: settings.switched(name, "0")})
         return strategy
-    # The program itself sends. fleet's threads would first copy a table's gradient into sorted
-    # trees of rows, and the trainer would wait for them.
+    # The program itself sends: fleet's threads would copy a table's gradient into sorted trees.
     strategy = StrategyFactory.create_sync_strategy()
     config = strategy.get_program_config()
     config.runtime_split_send_recv = False

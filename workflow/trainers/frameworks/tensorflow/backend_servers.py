@@ -1,11 +1,9 @@
 """TensorFlow 2 on parameter servers, for trainers.contract.driver.
 
 trainers.launchers.roles starts all. Servers hold the weights: tables, whose rows are looked up, are
-cut over all of them, and any other weight is on one. Trainers update them by plain SGD, as they
-come: no trainer waits for another.
-
-In one variant each trainer has a session of the v1 API, and keeps its own time; in the other rank 0
-is the coordinator of a ParameterServerStrategy, whose workers are all ranks, itself included.
+cut over all of them, and any other weight is on one. Trainers update them by plain SGD and wait for
+no other trainer: each in a session of the v1 API, in its own time, or as workers of a
+ParameterServerStrategy, whose coordinator is rank 0, a worker itself.
 """
 
 import contextlib
@@ -14,7 +12,8 @@ import os
 import numpy as np
 import tensorflow as tf
 
-from trainers.contract import backend, settings
+from trainers.contract import backend as contract
+from trainers.contract import settings
 from trainers.contract.recipe import Sgd
 from trainers.contract.steplog import Refused
 from trainers.frameworks.tensorflow.layers import Layers
@@ -74,13 +73,13 @@ class Backend(Eager):
         if not plain or any(map(work.decay, work.shapes)):
             allowed = "a recipe without momentum or decay"
             raise Refused(f"servers update by plain SGD; allowed: {allowed}")
-        if work.flags.together:
+        if work.flags.own_time:
             return Session(self, work)
         return Coordinator(self, work) if self.place.rank == 0 else Worker(self, work)
 
-    def leave(self):
+    def disconnect(self):
         # A coordinator says goodbye to its workers when it ends.
-        if self.place.rank and not self.flags.together:
+        if self.place.rank and not self.flags.own_time:
             with contextlib.suppress(ConnectionError):
                 self.gather("done")
 
@@ -140,12 +139,12 @@ class Shared(Layers):
             return ops.AssignSubVariableOp(value=self._rate * gradient, **to)
 
 
-class Session(backend.Step):
+class Session(contract.Step):
     """A trainer of its own: a session of the v1 API on the servers and this process alone."""
 
-    def __init__(self, made, work):
-        self.feed = backend.Feed(made, work)
-        rank = made.place.rank
+    def __init__(self, backend, work):
+        self.feed = contract.Feed(backend, work)
+        rank = backend.place.rank
         own = f"/job:worker/task:{rank}"
         # Else it would wait for all trainers, and hang where one of them has ended.
         filters = ["/job:ps", own]
@@ -158,7 +157,7 @@ class Session(backend.Step):
         if rank == 0:
             for variable, start in self._layers.started():
                 self._session.run(variable.initializer, {given[variable.name]: start})
-        made.gather("the weights are there")
+        backend.gather("the weights are there")
         self._train = self._session.make_callable(loss, batch)
 
     def _build(self, work):
@@ -194,19 +193,18 @@ class Session(backend.Step):
         return loss.item()
 
 
-class Coordinator(backend.Step):
-    """The coordinator of a ParameterServerStrategy: it reads all batches, and hands them out.
-
-    An iteration is a batch for each worker. It waits for them where a loss is wanted.
+class Coordinator(contract.Step):
+    """It reads all batches, and hands one to each worker in an iteration; it waits for them where a
+    loss is wanted.
     """
 
-    def __init__(self, made, work):
-        self._made, self._workers = made, made.place.world_size
+    def __init__(self, backend, work):
+        self._backend, self._workers = backend, backend.place.world_size
         self._server = _server("worker", 0, work.flags.threads)
-        self.feed = _Dealt(made, work, (0, 1))
+        self.feed = _Dealt(backend, work, (0, 1))
         resolvers = tf.distribute.cluster_resolver
         resolver = resolvers.SimpleClusterResolver(_cluster(), rpc_layer="grpc")
-        made.gather("workers are there")
+        backend.gather("workers are there")
         strategy = tf.distribute.ParameterServerStrategy(resolver)
         self._coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
 
@@ -249,26 +247,26 @@ class Coordinator(backend.Step):
 
     def finish(self):
         self._coordinator.join()
-        self._made.gather("all is trained")
+        self._backend.gather("all is trained")
 
 
-class _Dealt(backend.Feed):
+class _Dealt(contract.Feed):
     """Batches of which each iteration takes one for every rank."""
 
     def counted(self, batches):
         return self._counts.after(batches * self._backend.place.world_size)
 
 
-class Worker(backend.Step):
+class Worker(contract.Step):
     """A worker of a ParameterServerStrategy, which trains when rank 0 tells it to."""
 
-    part = "none"
-    feed = backend.NoFeed()
+    model_part = "none"
+    feed = contract.NoFeed()
 
-    def __init__(self, made, work):
-        self._made = made
-        self._server = _server("worker", made.place.rank, work.flags.threads)
-        made.gather("workers are there")
+    def __init__(self, backend, work):
+        self._backend = backend
+        self._server = _server("worker", backend.place.rank, work.flags.threads)
+        backend.gather("workers are there")
 
     def weights(self):
         return ()
@@ -280,4 +278,4 @@ class Worker(backend.Step):
         self.finish()
 
     def finish(self):
-        self._made.gather("all is trained")
+        self._backend.gather("all is trained")

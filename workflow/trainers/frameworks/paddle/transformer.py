@@ -10,7 +10,7 @@ from trainers.inputs.pairs import pair_batches  # noqa: F401 - system.yaml names
 from trainers.recipes import transformer
 
 
-class EncoderDecoder(nn.Layer):
+class Transformer(nn.Layer):
     def __init__(self, flags, layout):
         super().__init__()
         shape, dropout = flags.shape, dropout_of(transformer, flags)
