@@ -134,7 +134,7 @@ def matrix_rates(trial):
 
 def _rates(trial, dtype):
     found = []
-    for side in SIDES[backend.flags.device]:
+    for side in SIDES[trial.backend.flags.device]:
         try:
             seconds = _time_products(trial, dtype, side)
         except Exception:  # frameworks multiply fewer types here than their layers compute in
