@@ -37,8 +37,14 @@ CLOCKS = ("images/s", "images/CPU-s")
 
 # One process whose graph returns what its reader gives.
 ONEFLOW = """
-from trainers.frameworks.oneflow.backend import Reading
+import oneflow
 from trainers.frameworks.oneflow.inputs import RecordImages
+class Reading(oneflow.nn.Graph):
+    def __init__(self, images):
+        super().__init__()
+        self.images = images
+    def build(self):
+        return self.images()
 def batches(flags, rank, world_size):
     read = Reading(RecordImages(flags, rank, world_size))
     while True:

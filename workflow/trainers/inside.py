@@ -75,11 +75,10 @@ def _imported(name, modules):
     # The modules not from the work folder: a file there may have the name of one that they import.
     both = "import sys; del sys.path[0]; import {}; {}".format(", ".join(modules), importing)
     version, trouble = said_by(both if modules else importing)
-    said = {}
-    if modules and trouble:
-        said["modules_trouble"] = trouble
-        version, trouble = said_by(importing)
-    return dict(said, framework=version, import_trouble=trouble)
+    if not (modules and trouble):
+        return {"framework": version, "import_trouble": trouble}
+    version, of_framework = said_by(importing)
+    return {"modules_trouble": trouble, "framework": version, "import_trouble": of_framework}
 
 
 def _packages():

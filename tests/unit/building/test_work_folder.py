@@ -1,6 +1,8 @@
 """One workflow at a time works in a folder, and others are told which."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -8,12 +10,18 @@ from reperf.building.work_folder import check_folder, lock_folder
 from reperf.errors import ReperfError
 
 from tests.helpers.refusal import cannot_run, refused_in_one_line
-from tests.unit.test_files import run_apart
 
 USER = (
     "import sys, time; from reperf.building.work_folder import lock_folder\n"
     "lock_folder(sys.argv[1]); print('ready', flush=True); time.sleep(60)\n"
 )
+
+
+def run_apart(code: str, *arguments: object) -> subprocess.Popen:
+    """Run some code in a process of its own."""
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    return subprocess.Popen(command, **pipes, text=True)
 
 
 def as_another_user(folder: Path, code: str) -> str:

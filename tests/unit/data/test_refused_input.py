@@ -119,7 +119,7 @@ def named(raw: bytes) -> dict[str, bytes]:
         ("text", "One.\nTwo.\n", "own: 1 documents for 2 parts; allowed: at least 2 per part, an "),
         # Before anything is said about its lines.
         ("text", b"\xff\xfeO\0\n\0", rf"own: byte 0: got b'\xff'; {OF_TEXT}"),
-        ("text", gzip.compress(b"One.\n\nTwo."), f"own: compressed by gzip; {OF_TEXT}"),
+        ("text", gzip.compress(b"One.\n\nTwo.", mtime=0), f"own: compressed by gzip; {OF_TEXT}"),
         ("text", {}, f"own: holds no files; {OF_TEXT}"),
         ("text", holding(os.mkfifo), f"own/odd: is not a file; {OF_TEXT}"),
         ("text", holding(link("odd")), "own/odd: cannot be read: Too many levels"),

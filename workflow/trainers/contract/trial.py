@@ -1,7 +1,4 @@
-"""Try a framework on its device: does it compute as numpy does, and how fast does it add up?
-
-`trial`, a module of the framework's folder, has the class Trial.
-"""
+"""Try a framework on its device: does it compute as numpy does, and how fast does it add up?"""
 
 import argparse
 import json
@@ -24,18 +21,13 @@ LEFT, RIGHT = (64, 128), (128, 32)  # of the matrix product
 SIDES = {"cpu": (128, 512, 1024, 2048, 4096, 8192), "cuda": (8192,)}
 """Sizes of the square matrices whose products are timed, until one takes LONG_ENOUGH seconds.
 
-The next size takes eight times as long; a CPU without bfloat16 takes seconds for the second one. On
-a GPU small ones say nothing of its rate, and XLA tunes a program for each size: a second or more.
+On a GPU, small ones say nothing of its rate, and XLA tunes a program for each: a second or more.
 """
 BLOCK, CHAIN, PRODUCTS, LONG_ENOUGH = 512, 4, 3, 0.05
 
 
 class Trial:
-    """What a framework computes with a Backend's numbers, on its device; it need not wait.
-
-    Each framework brings convolve(images, filters), of [n, in, height, width] and [out, in, h, w],
-    unpadded.
-    """
+    """What a framework computes of a Backend's numbers, not waited for; each adds `convolve`."""
 
     def __init__(self, backend):
         self.backend = backend
@@ -50,7 +42,7 @@ class Trial:
 
 
 def trial_of(backend):
-    """The Trial of a backend's framework."""
+    """The Trial of a backend's framework, from the module `trial` in its folder."""
     framework = backend.flags.backend.split(".")[0]
     return import_module(f"trainers.frameworks.{framework}.trial").Trial(backend)
 
