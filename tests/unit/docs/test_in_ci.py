@@ -36,6 +36,7 @@ def compare(folder: Path) -> subprocess.CompletedProcess:
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("factor", "unit", "status", "words"),
     [

@@ -318,6 +318,7 @@ def test_a_cost_is_drawn_as_the_throughput_is_with_the_best_on_top(kind, column,
     assert nothing[-2] == "Nothing was measured"
 
 
+@pytest.mark.long
 def test_published_figures_show_the_speedups_of_their_reports(monkeypatch):
     """Those that begin at eight devices are against these: 21.22 and 78.48 sentences/s."""
     drawn = {}  # to save them takes a quarter of a minute
