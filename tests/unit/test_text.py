@@ -5,8 +5,9 @@ from unicodedata import category
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from markdown_it import MarkdownIt
 from reperf.errors import ReperfError
-from reperf.text import as_field, from_field, printable, printable_lines
+from reperf.text import as_field, from_field, in_markdown, printable, printable_lines
 
 ANY = st.text(st.characters(exclude_categories=()))
 """Any text that Python can hold, lone surrogates included."""
@@ -43,6 +44,13 @@ def test_a_field_gives_its_text_back(text):
     assert from_field(field) == text
     assert field[:1] not in (*"=+-@", "\uff1d", "\uff0b", "\uff0d", "\uff20")
     assert printable(field) == field
+
+
+@pytest.mark.parametrize("text", ["1. one", "2) two", "- three", "# four"])
+def test_no_text_becomes_a_list_or_a_heading_of_markdown(text):
+    [paragraph] = [one for one in MarkdownIt().parse(in_markdown(text)) if one.type == "inline"]
+    assert MarkdownIt().parse(in_markdown(text))[0].type == "paragraph_open"
+    assert "".join(part.content for part in paragraph.children) == text
 
 
 def test_the_one_line_of_an_error_is_one_line_on_a_terminal_too():
