@@ -296,9 +296,9 @@ OF_STEP_LOGS: dict[str, Edit] = {
 """These bend a step log that says its plan: a number must be right or absent all the same."""
 
 _COUNTED = re.compile(
-    rb"(\| epoch +\d+ step +|\[Training\]\[Iteration |\bstep:)(\d+)(?= \| batches|\]\[Epoch|/\d)"
+    rb"(\| epoch +\d+ step +|\[Training\]\[Iteration |\bstep:)(\d+)(?= \| batches|\]\[Epoch|/\d+ [^\n]*:\d+ms )"
 )
-"""An iteration that its line counts in two ways."""
+"""An iteration that its line counts in two ways: by its number, and by its time and mean in ms."""
 
 
 def counts_twice(log: bytes) -> bool:
