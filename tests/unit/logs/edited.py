@@ -296,7 +296,8 @@ OF_STEP_LOGS: dict[str, Edit] = {
 """These bend a step log that says its plan: a number must be right or absent all the same."""
 
 _COUNTED = re.compile(
-    rb"(\| epoch +\d+ step +|\[Training\]\[Iteration |\bstep:)(\d+)(?= \| batches|\]\[Epoch|/\d+ [^\n]*:\d+ms )"
+    rb"(\| epoch +\d+ step +|\[Training\]\[Iteration |\bstep:)(\d+)"
+    rb"(?= \| batches|\]\[Epoch|/\d+ [^\n]*:\d+ms )"
 )
 """An iteration that its line counts in two ways: by its number, and by its time and mean in ms."""
 
