@@ -69,7 +69,7 @@ def summarise(
 
 
 def _later(rows: Sequence[dict[str, Any]], runs_of: Sequence[pd.DataFrame]) -> set[int]:
-    """Which cells' runs all started after those of a cell that they are compared with."""
+    """Which cells ran wholly after a cell that they are compared with."""
     beside = defaultdict(list)
     for at, row in enumerate(rows):
         if row["n"]:

@@ -136,7 +136,7 @@ def inline_svg(path: Path, prefix: str, label: str, letters: set[str]) -> Markup
     """A figure of ours as part of a page, in the page's colours and without what no reader sees.
 
     Half of matplotlib's bytes are names that nothing refers to, digits that no screen shows, and
-    the outlines of letters, of which a page needs each once.
+    repeated outlines of letters: a page needs each letter once.
 
     Args:
         prefix: makes the ids unique among the page's figures.

@@ -102,7 +102,7 @@ def train(
     resolved = plan.with_batch(search.batch_size) if search else plan
     before, folder = ended_well(plan), new_try(run_folder, plan)
     if search and search.status != "ok":
-        # The log and the record are those of the trial after which there was no batch.
+        # The trial that left no batch to try wrote the log and the record.
         keep(Path(search.trials[-1].log).parent, folder)
         asked = {"run": resolved.run, "plan": plan.digest, "attempt": attempt, "call": this_call()}
         ended_so = {"status": search.status, "reason": search.reason, "largest": search}

@@ -1,7 +1,7 @@
 """In which order the stages of a pipeline compute that never waits until it is empty.
 
 One batch forward, one backward: a stage updates its weights after each batch of its replicas, while
-others are on their way, each of which goes backward through the weights of its way forward. The
+other batches are on their way. Each goes backward through the weights that it went forward by. The
 order does not depend on timing. Source: Narayanan et al., PipeDream (2019).
 """
 

@@ -123,7 +123,7 @@ def _prepared(flags):
     """This process's Place, ready for the framework's import: on cores of its own, for one."""
     before = _before(flags)
     if flags.device == "cpu" and "SERVER" not in os.environ:  # a server has been given its own
-        # Cores behind those of a node's ranks may be its servers'.
+        # The cores after the ranks' cores may belong to the node's servers.
         place = before.PLACE
         number = place.local_rank if "SERVERS" in os.environ else place.rank
         process.keep_to_own_cores(number, flags.threads)

@@ -20,8 +20,8 @@ def pair_batches(flags, rank, world_size, device):
 class Pairs:
     """Endless batches of a rank's share of the pairs, in an order that the data set's seed gives.
 
-    A rank takes the pairs of its own parts in a random order, in a new one each time, and each goes
-    where those of its length wait until they fill a batch: no pair is left out.
+    A rank takes the pairs of its own parts in a random order, a new one each time. Pairs of one
+    length wait together until they fill a batch: no pair is left out.
 
     A batch is a tuple of arrays, all [N, L]: the tokens of sources, and 1 where they are real; what
     predicts each token of the targets: the one before it, the end of sentences for the first; the

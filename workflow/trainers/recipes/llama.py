@@ -1,8 +1,8 @@
 """Llama 3: a decoder of RMS norms, rotated positions, grouped queries and gated linear layers.
 
 At 32 layers of 4,096 features it has 8,030,261,248 parameters. Nothing has a bias, nothing drops
-out. Start weights are torchtitan's in kind. Optimizer, decay and clipping are those of the paper
-and of torchtitan. Sources: Dubey et al., The Llama 3 Herd of Models (2024), tables 3 and 4;
+out. Start weights have torchtitan's distributions. Optimizer, decay and clipping are as in the
+paper and in torchtitan. Sources: Dubey et al., The Llama 3 Herd of Models (2024), tables 3 and 4;
 meta-llama/llama-models, models/llama3/model.py; pytorch/torchtitan, models/llama3; Su et al.,
 RoFormer (2021).
 """

@@ -1,7 +1,7 @@
 """TensorFlow 1.15 for trainers.contract.driver: Horovod, one process per device, one static graph.
 
-Models and what reads data are those of backend_tf2. The part `dali` returns, for flags, rank, world
-size and GPU, the tensors of a batch that DALI reads.
+It uses backend_tf2's models and readers. The part `dali` takes flags, rank, world size and GPU, and
+returns the tensors of a batch that DALI reads.
 """
 
 import functools

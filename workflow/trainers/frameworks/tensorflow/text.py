@@ -10,7 +10,7 @@ from trainers.recipes import bert, transformer
 
 
 def tfrecord_sentences(flags, rank, world_size):
-    """An endless tf.data.Dataset of one rank's batches, those of trainers.inputs.sentences."""
+    """An endless tf.data.Dataset of one rank's batches, as trainers.inputs.sentences gives them."""
     parts = neighbouring_parts(flags.data, rank, world_size)
     one = bert.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
     fields = {
@@ -32,7 +32,7 @@ def tfrecord_sentences(flags, rank, world_size):
 
 
 def pair_batches(flags, rank, world_size):
-    """An endless tf.data.Dataset of one rank's batches, those of trainers.inputs.pairs."""
+    """An endless tf.data.Dataset of one rank's batches, as trainers.inputs.pairs gives them."""
     pairs = Pairs(flags.data, flags.shape, flags.batch_size, rank, world_size)
     one = transformer.synthetic_batch(flags.shape, 1, np.random.RandomState(0))
     types = tuple(tf.as_dtype(array.dtype) for array in one)

@@ -1,6 +1,6 @@
 """Layers of convolutional networks in words of which torch.compile makes faster kernels.
 
-Weights, outputs and gradients are those of the layers that they replace, but for rounding.
+But for rounding, they have the weights, outputs and gradients of the layers that they replace.
 docs/gpu-builds.md has what each gained on a GPU.
 """
 
