@@ -50,6 +50,7 @@ OLMOS, ALONE = (("global_batch", 512), ("accumulation", 1)), (("world_size", 1),
 B8, B64, B512 = ((("global_batch", batch),) for batch in (8, 64, 512))
 ONE = (("batch_size", 8), ("nodes", 1), ("devices_per_node", 1))
 AN_EPOCH = (*ONE, ("epoch_samples", 96))
+TWO_LITGPT_NODES = r"{'access_token': None,\n 'devices'\1 'num_nodes': 2,\n 'optimizer': 'AdamW',\n"
 TWO_NODES = (("batch_size", 128), ("nodes", 2), ("devices_per_node", 8))
 PYTORCH, NGC_4 = "pytorch_resnet50_2n8g_b128_fp32", "ngc-pytorch_resnet50_4n8g_b128_fp32"
 MEASURED = [
@@ -67,7 +68,7 @@ MEASURED = [
     Log("nanochat", (1, 11), 4.8483, 256, tokens=10 << 19, world=8),
     Log("nanochat", (1, 11), 4.8483, 256, (), ("mfu", "bf16_mfu", "/21400", "")),
     Log("litgpt", (1, 10), 4.32549, 4),
-    Log("litgpt", (1, 10), 4.32549, 8, (), (r"{'devices'", "'num_nodes': 2}\n{'devices'")),
+    Log("litgpt", (1, 10), 4.32549, 8, (), (r"{'devices'(.*\n)", TWO_LITGPT_NODES)),
     Log("olmo", (1, 3), 78.634, 512, OLMOS, tokens=2 << 20),
     Log("olmo-rich", (1, 10), 321, 512, OLMOS, tokens=9 << 22),
     Log("nanotron", (281, 291), 115, 2, tokens=20 * 256),
@@ -159,6 +160,8 @@ REFUSED = [
     ("llm-c", (1, 9), ("524288", "1048576", "=8", "=16"), SPEEDS + "512 "),
     (XL, (20, 120), ("12288", "24576"), SPEEDS + "64 samples a step"),
     (XL, (20, 120), (r".* step       80 .*\n", ""), "the time from"),
+    # A version that prints its optimizer prints its number of nodes, too.
+    ("litgpt", (1, 10), (r"{'devices'", " 'optimizer': 'AdamW',\n{'devices'"), UNKNOWN),
     ("litgpt-pretraining", (3050700, 3050900), (), "its times leave out the loading of data"),
     ("olmo", (1, 3), (), UNKNOWN),
     ("olmo", (1, 3), (".*1,048,576\n", ""), "the tokens of step 1 do not follow its line"),

@@ -383,14 +383,19 @@ _LITGPT_BATCH = facts_by(
     batch_size=r"\bmicro_batch_size=(\d{1,9})\b", nodes=r"'num_nodes': (\d{1,6})\b"
 )
 _DEVICES = re.compile(rb"'devices': (\d{1,4})\b")
+_LITGPT_WITH_NODES = re.compile(rb"'(?:access_token|optimizer)': ")
+"""What only versions print that print a number of nodes, too."""
 
 
 def _batch_and_devices(head: bytes) -> Iterator[Fact]:
     yield from _LITGPT_BATCH(head)
     for match in _DEVICES.finditer(head):
-        # Without a number of nodes, older versions train on one.
-        if devices := int(match[1]):
-            yield "devices_per_node" if b"'num_nodes': " in head else "world_size", devices
+        if not (devices := int(match[1])):
+            continue
+        if b"'num_nodes': " in head:
+            yield "devices_per_node", devices
+        elif b"{'" in head and not _LITGPT_WITH_NODES.search(head):
+            yield "world_size", devices  # an older version, whose first setting is not lost
 
 
 LITGPT = Format(
