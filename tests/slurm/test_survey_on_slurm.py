@@ -192,6 +192,7 @@ def test_a_throttled_node_and_one_that_computes_otherwise_are_named(benchmark, t
     assert failed == ["node2", "node3"]
 
 
+@pytest.mark.weekly
 def test_a_throttled_link_is_named_and_neither_of_its_nodes(benchmark):
     """By htb, as many kernels lack netem. An iteration of 20 ms sends 10 kB, which takes 80 ms."""
     (slow, *_), (_, healthy) = tournament(benchmark.cluster.nodes, 2, seed=1)

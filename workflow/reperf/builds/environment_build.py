@@ -6,6 +6,7 @@ uv links packages from its cache.
 """
 
 import os
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -19,6 +20,7 @@ from reperf.builds.steps import do, uv_settings
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.host import Site
+from reperf.programs import ended
 
 
 def build_lock(build: LockBuild) -> None:
@@ -48,12 +50,16 @@ def build_lock(build: LockBuild) -> None:
     # uv's settings may name programs of ours.
     ours = build.system.host.folder.resolve() / "compile"
     programs = os.pathsep.join((os.environ.get("PATH", os.defpath), str(ours)))
-    do(
-        [*install, *build.settings.packages],
-        trouble=f"{lock}: cannot be installed",
-        # Compiled once, here, rather than by every rank of every run where no bytecode is kept.
-        environment={"UV_COMPILE_BYTECODE": "1", **os.environ, **settings, "PATH": programs},
-    )
+    install += build.settings.packages
+    # Compiled once, here, rather than by every rank of every run where no bytecode is kept.
+    environment = {"UV_COMPILE_BYTECODE": "1", **os.environ, **settings, "PATH": programs}
+    # What uv has kept needs no network. Where a package index forbids caches to keep a source, uv
+    # would compile it again, Horovod for minutes.
+    kept = ended([*install, "--offline"], environment)
+    if kept.returncode == 0:
+        sys.stderr.write(kept.stderr)
+    else:
+        do(install, trouble=f"{lock}: cannot be installed", environment=environment)
     if build.device == "cuda":
         linked = [python, "-m", "trainers.link", build.system.framework]
         do(linked, trouble=f"{folder}: CUDA's libraries cannot be linked for the framework")
