@@ -2,11 +2,15 @@
 
 import io
 import re
+import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import pytest
 from reperf.builds import LockBuild, inside, read_environment, steps, why_build
@@ -189,6 +193,23 @@ def test_a_package_is_compiled_as_uv_toml_says_with_tools_of_the_locks_versions(
     answer = subprocess.run(ask, check=True, capture_output=True, text=True)
     assert answer.stdout == "gloo 1.0 by hand\n"
     settings.unlink()
+
+
+def test_what_uv_has_kept_is_built_again_without_a_network(root, monkeypatch):
+    shutil.copytree(root / "wheels", root / "index/engine")
+    handler = partial(SimpleHTTPRequestHandler, directory=root / "index")
+    monkeypatch.setattr(steps, "_find_links_of_pip", list)
+    monkeypatch.delenv("UV_NO_INDEX")
+    mine = make_build(root, "engine==1.0")
+    with ThreadingHTTPServer(("localhost", 0), handler) as index:
+        monkeypatch.setenv("UV_DEFAULT_INDEX", f"http://localhost:{index.server_port}")
+        Thread(target=index.serve_forever).start()
+        steps.uv_settings.cache_clear()
+        build_lock(mine)
+        index.shutdown()
+    build_lock(mine)
+    assert read_environment(mine).packages == {"engine": "1.0"}
+    steps.uv_settings.cache_clear()
 
 
 @pytest.mark.parametrize(("asked", "said"), [(None, "3600"), ("7", "7")])
