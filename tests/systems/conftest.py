@@ -43,6 +43,13 @@ def trainer_of(
     return trainer
 
 
+@pytest.fixture(autouse=True)
+def _environment(request: pytest.FixtureRequest, trainer_of: Callable[[str], Trainer]) -> None:
+    """Built before the time limit of a test begins: to compile Horovod takes minutes."""
+    if "system" in request.fixturenames:
+        trainer_of(request.getfixturevalue("system"))
+
+
 @pytest.fixture(scope="session")
 def proofs(trainer_of, once):
     """Proofs, each trained once: record and log by system, workload, more flags and changes.
