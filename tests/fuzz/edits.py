@@ -59,7 +59,10 @@ STOOD_ON = (
     "figures/published/[!.]*",
 )
 # What makes them from logs and records.
-RULES = ("remember", "measure", "summarise", "join_tables", "draw_figures", "report", "archive")
+RULES = (
+    *("remember", "measure", "summarise", "join_tables"),
+    *("draw_unscaled_figures", "report", "archive"),
+)
 OF_LOGS = (
     "a bad disk",
     "somebody changes a digit",
