@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from reperf import __version__
 from reperf.commands import COMMANDS
@@ -98,6 +98,12 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 class _Parser(argparse.ArgumentParser):
     """A parser, like those of its commands, that complains in one printable line."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401
+        if file is not sys.stdout:
+            super()._print_message(message, file)
+        else:  # argparse would hide that it takes no more
+            print(message, end="")
 
     def error(self, message: str) -> NoReturn:
         message = message.removeprefix("argument ")
