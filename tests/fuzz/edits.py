@@ -1,4 +1,4 @@
-"""Random edits of what a finished report stands on: does the next call see them?
+"""Random edits of what a finished report stands on: does a page or an archive come of them?
 
     python tests/fuzz/edits.py [EDITS] [SEED]
 
@@ -6,8 +6,9 @@ Makes a small report and copies it for each edit. In the copy one file is change
 stands on, or that was built: bytes flipped or cut, doubled, a digit changed, the file removed or
 replaced by its neighbour or changed for it, with a new time of modification or the old one; two
 runs change places, or another configuration is called, and then the first one again. Half of the
-time Snakemake's memory is removed as well. After each call, whatever it said, all that is built
-must be what the configuration, the logs and the records that are there now give, byte for byte.
+time Snakemake's memory is removed as well. A page or an archive that a call makes, whatever it
+said, must be what the configuration, the logs and the records there give, byte for byte; that a
+call sees an edit at all is not promised: docs/plans.md.
 """
 
 import os
