@@ -7,8 +7,7 @@ stands on, or that was built: bytes flipped or cut, doubled, a digit changed, th
 replaced by its neighbour or changed for it, with a new time of modification or the old one; two
 runs change places, or another configuration is called, and then the first one again. Half of the
 time Snakemake's memory is removed as well. A page or an archive that a call makes, whatever it
-said, must be what the configuration, the logs and the records there give, byte for byte; that a
-call sees an edit at all is not promised: docs/plans.md.
+said, must be what the configuration, the logs and the records there give, byte for byte.
 """
 
 import os

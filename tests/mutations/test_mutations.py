@@ -38,12 +38,12 @@ def test_a_mistake_is_noticed(mutation: dict, copied: Path, tmp_path: Path):
     assert right.count(mutation["was"]) == 1, f"{mutation['file']}: {mutation['was']!r}"
     file.write_text(right.replace(mutation["was"], mutation["becomes"]), encoding="utf-8")
     options = ("-x", "-q", "-p", "no:cacheprovider", f"--basetemp={tmp_path / 'tests'}")
-    unlike = {"PYTHONPATH": str(copied / "workflow"), "PYTEST_ADDOPTS": "", "TRUE_CHANCE": ""}
     try:
         answer = subprocess.run(
             [sys.executable, "-m", "pytest", *options, *mutation["tests"]],
             cwd=copied,
-            env=os.environ | unlike,  # the same examples each week: none is noticed by chance alone
+            env=os.environ
+            | {"PYTHONPATH": f"{copied}/workflow", "PYTEST_ADDOPTS": "", "TRUE_CHANCE": ""},
             check=False,
             stdin=subprocess.DEVNULL,
             capture_output=True,

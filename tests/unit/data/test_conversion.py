@@ -86,11 +86,10 @@ def mine(tmp_path):
 def stuck(mine, tmp_path):
     """A conversion of two parts, of which one waits half way for an image that does not come."""
     os.mkfifo(tmp_path / "pipe")
-    held = mine / "train/n01/n01_0.JPEG", tmp_path / "pipe"
-    process = start(mine, tmp_path / "out", *held, start_new_session=True)
+    held, out = (mine / "train/n01/n01_0.JPEG", tmp_path / "pipe"), tmp_path / "out"
+    process = start(mine, out, *held, start_new_session=True)
     # The part that holds the pipe stays partial; the other one takes its name, its index before it.
-    wait_until(lambda: any((tmp_path / "out").glob("part-?????")), "a part")
-    wait_until(lambda: len(content(tmp_path / "out")) == 4, "four files")
+    wait_until(lambda: any(out.glob("part-?????")) and len(content(out)) == 4, "four files")
     yield process
     process.kill()
     process.communicate()

@@ -43,9 +43,7 @@ def test_when_a_rank_fails_the_others_end_and_it_is_named(tmp_path: Path):
     os.mkfifo(fifo)
     program = f"""
 import os, time
-if os.environ["RANK"] == "1":
-    open({str(fifo)!r}).read()  # up to the other's word
-    os._exit(3)
+if os.environ["RANK"] == "1": open({str(fifo)!r}).read(); os._exit(3)  # after the other's word
 os.write(1, b"%d\\n" % os.getpid())
 open({str(fifo)!r}, "w").close(); time.sleep(60)"""
     ranks = start_ranks(program)
