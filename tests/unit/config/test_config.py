@@ -390,7 +390,6 @@ def test_trainers_that_keep_their_own_time_print_fifty_times_a_window_at_least(
     assert cell.runs[0].print_every == printed
 
 
-# `hardware` is written by reperf.
 @pytest.mark.parametrize("model", sorted({Report, *SECTIONS.values()} - {Hardware}, key=str))
 def test_each_key_has_an_example_that_is_allowed(model, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

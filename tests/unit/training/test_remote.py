@@ -11,6 +11,8 @@ import psutil
 import pytest
 from reperf.training.remote import command_on, is_here, reach
 
+from tests.helpers.waiting import wait_until
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch) -> Path:
@@ -64,7 +66,7 @@ def test_a_command_on_hosts_ends_with_all_of_them(here, remote, hosts, command, 
     assert re.fullmatch(ends[1], answer.stdout), answer.stdout[:1000]
     others = [int(file.read_text()) for file in here.glob("other")]
     assert len(others) == (SCRIPT in command)
-    assert not any(map(psutil.pid_exists, others))
+    wait_until(lambda: not any(map(psutil.pid_exists, others)), "the others to be buried", 20)
 
 
 def test_ssh_asks_nobody_and_the_host_stands_where_the_words_say():
