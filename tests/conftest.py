@@ -36,7 +36,7 @@ def _hypothesis_profile() -> None:
     """No test asserts a time; and but for `make test-all`, the examples are few and the same."""
     from hypothesis import settings  # noqa: PLC0415 - few files need what takes so long to import
 
-    chance = "TRUE_CHANCE" in os.environ
+    chance = bool(os.environ.get("TRUE_CHANCE"))
     examples = {"derandomize": not chance, "max_examples": 400 if chance else 40}
     settings.register_profile("lane", deadline=None, database=None, **examples)
     settings.load_profile("lane")

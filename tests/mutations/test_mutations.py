@@ -42,7 +42,8 @@ def test_a_mistake_is_noticed(mutation: dict, copied: Path, tmp_path: Path):
         answer = subprocess.run(
             [sys.executable, "-m", "pytest", *options, *mutation["tests"]],
             cwd=copied,
-            env=os.environ | {"PYTHONPATH": str(copied / "workflow"), "PYTEST_ADDOPTS": ""},
+            env=os.environ
+            | {"PYTHONPATH": f"{copied}/workflow", "PYTEST_ADDOPTS": "", "TRUE_CHANCE": ""},
             check=False,
             stdin=subprocess.DEVNULL,
             capture_output=True,

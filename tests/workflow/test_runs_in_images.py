@@ -27,7 +27,6 @@ def image(tmp_path: Path, stand_in_image: Path) -> Path:
 @pytest.fixture
 def benchmark(tmp_path: Path) -> Benchmark:
     """A benchmark whose system has no environment at all."""
-    (tmp_path / "none").mkdir()
     return new_benchmark(tmp_path / "benchmark", tmp_path / "none")
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from reperf import __version__
 from reperf.commands import COMMANDS
@@ -47,9 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if error.filename is not None or error.errno not in (errno.EPIPE, errno.ENOSPC):
             raise
         # Python would write the rest of the buffer at its end, and complain.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if error.errno == errno.EPIPE:
             return NOBODY_READS
         message = f"standard output: cannot be written: {error.strerror}"
@@ -98,6 +96,10 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 class _Parser(argparse.ArgumentParser):
     """A parser, like those of its commands, that complains in one printable line."""
+
+    def _print_message(self, message: str, file: Any = None) -> None:  # noqa: ANN401
+        # argparse would hide that standard output takes no more.
+        print(message, end="") if file is sys.stdout else super()._print_message(message, file)
 
     def error(self, message: str) -> NoReturn:
         message = message.removeprefix("argument ")

@@ -61,8 +61,10 @@ def waiting(share: Value) -> str:
 
 
 def gibibytes(value: Value) -> str:
-    """Bytes as GiB: "15.6 GiB"."""
-    return ABSENT if pd.isna(value) else f"{value / 2**30:.1f} GiB"
+    """Bytes as GiB, and as MiB if that would be none: "15.6 GiB", "2 MiB"."""
+    if pd.isna(value):
+        return ABSENT
+    return f"{value / 2**30:.1f} GiB" if value >= 0.05 * 2**30 else f"{value / 2**20:.0f} MiB"
 
 
 def memory(value: Value, kind: str) -> str:

@@ -2,12 +2,10 @@
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 import tarfile
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -35,6 +33,7 @@ from reperf.systems import load_systems
 from tests.helpers.refusal import cannot_run, refused_in_one_line
 from tests.helpers.small_benchmark import SMALL
 from tests.helpers.small_image import link_image, make_image
+from tests.helpers.waiting import wait_for_text
 from tests.helpers.written_files import write
 
 SUITE = SMALL["suites"][0] | {"input": "synthetic"}
@@ -127,9 +126,7 @@ def registry(
     with log.open("wb") as said:
         serve = ["docker-registry", "serve", settings]
         server = subprocess.Popen(serve, stdout=subprocess.DEVNULL, stderr=said)
-    while not (found := re.search(r"listening on 127\.0\.0\.1:(\d+)", log.read_text())):
-        assert server.poll() is None, log.read_text()
-        time.sleep(0.1)
+    found = wait_for_text(tmp_path, "log", r"listening on 127\.0\.0\.1:(\d+)", 60)
     host = f"localhost:{found[1]}"
     (tmp_path / "podman.conf").write_text(f'[[registry]]\nlocation = "{host}"\ninsecure = true\n')
     monkeypatch.setenv("CONTAINERS_REGISTRIES_CONF", str(tmp_path / "podman.conf"))

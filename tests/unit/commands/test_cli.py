@@ -68,7 +68,7 @@ FULL = "reperf: standard output: cannot be written: No space left on device\n"
 CLOSED = "reperf: standard output: is closed; allowed: a terminal, a file or a pipe\n"
 
 
-@pytest.mark.parametrize("command", ["config schema", "measure --json train.log"])
+@pytest.mark.parametrize("command", ["config schema", "measure --json train.log", "--help"])
 @pytest.mark.parametrize(
     ("output", "ended"),
     [("| true", (NOBODY_READS, "")), ("> /dev/full", (1, FULL)), (">&-", (1, CLOSED))],
@@ -76,7 +76,8 @@ CLOSED = "reperf: standard output: is closed; allowed: a terminal, a file or a p
 def test_an_output_that_takes_no_more_ends_a_command_in_one_line_or_none(
     folder, command, output, ended
 ):
-    answer = start(f"reperf {command} {output}")
+    unbuffered = "1" if command == "--help" else ""  # then argparse hides what print() does not
+    answer = start(f"reperf {command} {output}", PYTHONUNBUFFERED=unbuffered)
     assert (answer.returncode, answer.stderr) == ended
 
 

@@ -13,6 +13,7 @@ import pytest
 from reperf.data import conversion
 from reperf.data.conversion import run_parts
 
+from tests.helpers.waiting import wait_until
 from tests.helpers.written_files import write
 from tests.unit.data.record_readers import messages
 from tests.unit.data.sets import content, convert, images, small
@@ -76,13 +77,6 @@ def lives(process: psutil.Process) -> bool:
     return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
 
 
-def wait_until(condition) -> None:
-    deadline = time.monotonic() + 240
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
-
-
 @pytest.fixture
 def mine(tmp_path):
     return write(tmp_path / "images", images(n01=200, n02=200))
@@ -92,11 +86,10 @@ def mine(tmp_path):
 def stuck(mine, tmp_path):
     """A conversion of two parts, of which one waits half way for an image that does not come."""
     os.mkfifo(tmp_path / "pipe")
-    held = mine / "train/n01/n01_0.JPEG", tmp_path / "pipe"
-    process = start(mine, tmp_path / "out", *held, start_new_session=True)
+    held, out = (mine / "train/n01/n01_0.JPEG", tmp_path / "pipe"), tmp_path / "out"
+    process = start(mine, out, *held, start_new_session=True)
     # The part that holds the pipe stays partial; the other one takes its name, its index before it.
-    wait_until(lambda: any((tmp_path / "out").glob("part-?????")))
-    wait_until(lambda: len(content(tmp_path / "out")) == 4)
+    wait_until(lambda: any(out.glob("part-?????")) and len(content(out)) == 4, "four files")
     yield process
     process.kill()
     process.communicate()
@@ -113,7 +106,7 @@ def test_after_a_kill_of_all_or_the_first_process_all_end_and_only_whole_parts_h
     assert len(workers) == 2
     kill(stuck.pid, number)
     stuck.wait()
-    wait_until(lambda: not any(map(lives, workers)))
+    wait_until(lambda: not any(map(lives, workers)), "the workers to end")
     (part,) = (tmp_path / "out").glob("part-?????")
     assert len(messages(part.read_bytes())) == 200
     assert not (tmp_path / "out" / "manifest.json").exists()

@@ -67,6 +67,7 @@ ILL = [
     (with_build(python="3.11.2"), E, f"build {BUILD}", "python 3.11.2 here, python 3.11.7"),
     (with_host(cores=7), E, "CPUs for a run", "7 CPUs; at least 8 needed"),
     (probe(disk_free=99 * GIB), E, "disk", "99.0 GiB free; at least 100.0 GiB needed"),
+    (probe(disk_free=9 * 2**20), E, "disk", "9 MiB free; at least 100.0 GiB needed"),
     (with_host(gpus=HOST.gpus[:7]), E, "GPUs", "7 seen, runs ask for 8"),
     (with_host(gpus=()), E, "GPUs", "0 seen, runs ask for 8"),
     (with_host(gpus=V100S), E, "GPU kind", "Tesla V100, 80.0 GiB, elsewhere NVIDIA A100"),

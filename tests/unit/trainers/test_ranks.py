@@ -7,12 +7,13 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
 import pytest
 from reperf.systems import TRAINERS
+
+from tests.helpers.waiting import wait_until
 
 SAY = "import os; os.write(1, ' '.join(os.environ.get(n, '-') for n in {}).encode() + b'\\n')"
 
@@ -37,16 +38,19 @@ def test_each_rank_runs_with_its_own_variables():
     assert complaints == ""
 
 
-def test_when_a_rank_fails_the_others_end_and_it_is_named():
-    program = """
+def test_when_a_rank_fails_the_others_end_and_it_is_named(tmp_path: Path):
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    program = f"""
 import os, time
-if os.environ["RANK"] == "1": os._exit(3)
-os.write(1, f"{os.getpid()}\\n".encode()); time.sleep(60)"""
+if os.environ["RANK"] == "1": open({str(fifo)!r}).read(); os._exit(3)  # after the other's word
+os.write(1, b"%d\\n" % os.getpid())
+open({str(fifo)!r}, "w").close(); time.sleep(60)"""
     ranks = start_ranks(program)
     said, complaints = ranks.communicate(timeout=240)
     assert ranks.returncode == 1
     assert complaints == f"rank 5 on {socket.gethostname()} ended with status 3\n"
-    assert not any(psutil.pid_exists(int(pid)) for pid in said.split())
+    assert not psutil.pid_exists(int(said))
 
 
 def test_the_rank_that_failed_first_is_named_and_not_one_that_missed_it(tmp_path: Path):
@@ -79,8 +83,9 @@ os._exit(3)
     ranks = start_ranks(program)
     assert ranks.stdout.readline() == "here\n"
     children = psutil.Process(ranks.pid).children()
-    while any(child.status() != psutil.STATUS_ZOMBIE for child in children):
-        time.sleep(0.01)
+    wait_until(
+        lambda: all(one.status() == psutil.STATUS_ZOMBIE for one in children), "the ranks to end"
+    )
     ranks.send_signal(signal.SIGCONT)
     _, complaints = ranks.communicate(timeout=60)
     assert complaints == f"rank 5 on {socket.gethostname()} ended with SIGKILL\n"

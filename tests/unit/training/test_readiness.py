@@ -5,7 +5,6 @@ import os
 import resource
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -17,6 +16,8 @@ from reperf.records.run_record import Load
 from reperf.training import load, readiness
 from reperf.training.load import Watch
 from reperf.training.readiness import QUIET_LOOKS, begin_or_wait, look, make_ready
+
+from tests.helpers.waiting import wait_until
 
 WORK = "other work takes 83 % of the CPUs' time"
 BUSY, IDLE = (WORK, True), ("", False)
@@ -186,6 +187,5 @@ def test_what_holds_the_cpus_back_is_counted_and_their_clock_is_sampled(
     assert watched.load(ours=False).throttled is None
     assert watched.load(ours=True).throttled == 1
     watched = Watch((), lambda _: None)
-    while not watched._clock:
-        time.sleep(0.01)
+    wait_until(lambda: watched._clock, "the clocks to be read")
     assert watched.load(ours=True).mhz == pytest.approx(2600 - CPUS[0] / 1000)

@@ -11,6 +11,8 @@ import psutil
 import pytest
 from reperf.training.remote import command_on, is_here, reach
 
+from tests.helpers.waiting import wait_until
+
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch) -> Path:
@@ -30,7 +32,8 @@ LOST = "reperf: far ended with status 255; sh .* did not reach it, or lost it\n"
 SHOWN = "os.environ['KEPT'], os.environ.get('SSH_CONNECTION')"
 SHOW = [sys.executable, "-c", f"import os; print({{node_rank}}, '{{host}}', {SHOWN})"]
 LINES = [sys.executable, "-c", "for n in range(200): print(n, 'x' * 5000)"]
-SCRIPT = 'if [ {node_rank} = 0 ]; then exec "$@"; fi; echo $$ > other; sleep 60'
+WAIT = "until [ -s other ]; do sleep 0.1; done"
+SCRIPT = f'if [ {{node_rank}} = 0 ]; then {WAIT}; exec "$@"; fi; echo $$ > other; sleep 60'
 FIRST = ["sh", "-c", SCRIPT, "sh", "sh", "-c"]
 """Beginning of a command that host 0 runs while the others sleep."""
 MISSING = "No such file or directory\n"
@@ -56,13 +59,14 @@ TWO = ["far1", "far2"]
     ],
 )
 def test_a_command_on_hosts_ends_with_all_of_them(here, remote, hosts, command, ends):
-    command = command_on(remote, hosts, command, "--label")
+    asked = command_on(remote, hosts, command, "--label")
     streams = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    answer = subprocess.run(command, check=False, timeout=60, **streams)
+    answer = subprocess.run(asked, check=False, timeout=60, **streams)
     assert answer.returncode == ends[0]
     assert re.fullmatch(ends[1], answer.stdout), answer.stdout[:1000]
-    other = here / "other"
-    assert not other.exists() or not psutil.pid_exists(int(other.read_text()))
+    others = [int(file.read_text()) for file in here.glob("other")]
+    assert len(others) == (SCRIPT in command)
+    wait_until(lambda: not any(map(psutil.pid_exists, others)), "the others to be buried", 20)
 
 
 def test_ssh_asks_nobody_and_the_host_stands_where_the_words_say():

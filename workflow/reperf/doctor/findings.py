@@ -216,7 +216,7 @@ def _judge_disk(needed: int, _: NodeReport, probe: Probe) -> Verdict | None:
     if probe.disk_free is None:
         return None
     if probe.disk_free >= needed:
-        return Verdict("ok", f"at least {gibibytes(needed)} free")
+        return Verdict("ok", f"at least {gibibytes(needed)} free" if needed else "needs no more")
     what = f"{gibibytes(probe.disk_free)} free; at least {gibibytes(needed)} needed"
     return Verdict("error", what, "make room in the work folder")
 

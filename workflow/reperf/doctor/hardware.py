@@ -101,10 +101,9 @@ def _expected(text: str, usual: str) -> Reading:
 
 def _room(free: int, needed: int) -> Reading:
     # Nodes whose memory is not equally full share a row.
-    least = f"at least {gibibytes(needed)}"
     if free >= needed:
-        return f"{least} free", True
-    return f"{gibibytes(free)} free; {least} needed", False
+        return f"at least {gibibytes(needed)} free", True
+    return f"{gibibytes(free)} free; at least {gibibytes(needed)} needed", False
 
 
 def settings(root: Path = Path("/")) -> dict[str, str]:
