@@ -105,7 +105,12 @@ class Layer(nn.Module):
             for linear in (self.query, self.key, self.value)
         )
         query, key = rotated(query, cosines, sines), rotated(key, cosines, sines)
-        return joined(attended(query, key, value))
+        few = key.shape[1] < query.shape[1]  # heads of keys and values, each for several of queries
+        return joined(
+            functional.scaled_dot_product_attention(
+                query, key, value, is_causal=True, enable_gqa=few
+            )
+        )
 
 
 def rotated(x, cosines, sines):
@@ -113,13 +118,6 @@ def rotated(x, cosines, sines):
     left, right = x.float().chunk(2, -1)
     turned = left * cosines - right * sines, right * cosines + left * sines
     return torch.cat(turned, -1).to(x.dtype)
-
-
-def attended(query, key, value):
-    """Features [N, heads, S, F]; of keys and values there may be fewer heads, each for several."""
-    return functional.scaled_dot_product_attention(
-        query, key, value, is_causal=True, enable_gqa=key.shape[1] < query.shape[1]
-    )
 
 
 def attention_kernel(shape, flags):
