@@ -25,6 +25,9 @@ def here(tmp_path: Path, monkeypatch) -> Path:
 
 SHELL = """sh -c 'shift; exec "$@"' sh {host}"""
 """Reaches any host, which is this machine."""
+ENDS_LATE = (  # the second host
+    """sh -c 'at=$1; shift; "$@"; code=$?; [ $at = far1 ] || sleep 6; exit $code' sh {host}"""
+)
 GREETS = "sh -c 'echo Welcome; printf No.line.end; shift; {}' sh {{host}}"
 NO_ROUTE = "sh -c 'echo no route >&2; exit 255'"
 GREETING = "0: Welcome\n0: No.line.end\n"
@@ -50,6 +53,8 @@ TWO = ["far1", "far2"]
         # The first bad end ends all.
         (SHELL, TWO, [*FIRST, "exit 7"], (7, "")),
         (SHELL, TWO, [*FIRST, "kill -9 $$"], (137, "")),
+        # The other host takes longer to end than from one beat to the next.
+        (ENDS_LATE, TWO, [*FIRST, "exit 7"], (7, "")),
         (SHELL, ["far"], ["/no"], (127, f"0: reperf: .*: /no: {MISSING}")),
         # A host that is not reached is named; its greeting is shown if nothing else comes.
         (NO_ROUTE, ["far"], ["true"], (255, f"0: no route\n{LOST}")),

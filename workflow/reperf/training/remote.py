@@ -219,7 +219,8 @@ def start(
             for late in (rank for rank in running if not running[rank].has_begun):
                 ends.put((late, _NOT_REACHED))
                 running[late].kill()
-        if time.monotonic() - beat > _SECONDS_BETWEEN_BEATS:
+        # A host whose input has ended takes no more beats while it ends.
+        if not status and time.monotonic() - beat > _SECONDS_BETWEEN_BEATS:
             beat = time.monotonic()
             for running_host in running.values():
                 running_host.send(b"")
