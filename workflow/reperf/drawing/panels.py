@@ -35,23 +35,24 @@ class Entry:
     def measured(self) -> bool:
         return bool(pd.notna(self.row.throughput_median))
 
-    def _has(self, *marks: str) -> bool:
+    def has(self, *marks: str) -> bool:
+        """Whether one of its marks begins so."""
         return any(mark.startswith(marks) for mark in self.marks)
 
     @property
     def bound_by_loader(self) -> bool:
         """Whether training waited for data for more than a trifle of its time."""
-        return self._has(WAITED)
+        return self.has(WAITED)
 
     @property
     def beside(self) -> bool:
         """Whether other work took more than a trifle of its machine while it was measured."""
-        return self._has(BUSY, NOT_USABLE)
+        return self.has(BUSY, NOT_USABLE)
 
     @property
     def unusable(self) -> bool:
         """Whether other work took so much of its machine that its number is of no use."""
-        return self._has(NOT_USABLE)
+        return self.has(NOT_USABLE)
 
     @property
     def scattered(self) -> bool:
@@ -279,13 +280,14 @@ def _detail(panel: Panel[Any]) -> str:
             return f"{first.series} cannot be told from {len(unsure)} others"
         within = _interval(over) if unsure == [second.series] else ""
         return f"{unsure[0]} cannot be told from {first.series}{within}"
-    repeats = min(len(one.cell.speeds) for one in panel.ranked)
+    fewest, most = sorted((len(first.speeds), len(second.speeds)))
     needed = repeats_to_resolve(len(panel.ranked) - 1)
     below = f"{second.series} is {_below(over)} {first.series}"
-    if repeats == 1:
+    if most == 1:
         return f"{below} in one run each; {needed} repeats would test it"
     overlap = "do not overlap" if max(second.speeds) < min(first.speeds) else "overlap"
-    return f"{below}; their {repeats} repeats {overlap}, and {needed} repeats would test it"
+    repeats = f"{most} repeats" if fewest == most else "repeats"
+    return f"{below}; their {repeats} {overlap}, and {needed} repeats would test it"
 
 
 def _below(over: Ratio) -> str:
