@@ -13,14 +13,16 @@ CELL = dict.fromkeys(SUMMARY) | {
 }
 NUMBERS = [name for name in CELL if name.startswith(("throughput", "speedup", "effic", "load"))]
 OOM = CELL | dict.fromkeys(NUMBERS)
-OOM |= {"system": "a_b&c", "variant": "50%", "status": "oom", "n": 0}
+OOM |= {"system": "a_b&c", "variant": "50%", "status": "oom", "n": 0, "reason": "rank_0 is full"}
 """A cell without a number, of a system whose name LaTeX would read as something else."""
+LACKS = "1 of 3 repeats not measured"
+PARTIAL = CELL | {"topology": "1n2g", "status": "partial", "reason": LACKS, "n": 2, "load": 0.0}
 
 
 @pytest.fixture
 def summary(tmp_path):
     path = tmp_path / "summary.csv"
-    write_table(path, [CELL, OOM], SUMMARY)
+    write_table(path, [CELL, OOM, PARTIAL], SUMMARY)
     return path
 
 
@@ -39,7 +41,8 @@ def test_a_suite_is_a_tabular_ruled_by_booktabs(summary, capsys):
     assert lines[2].startswith("System & Topology & Median, images/s & Min & Max & Speedup")
     numbers = r"1234.57 & 1200.00 & 1250.25 & 1.00 & 100.0 \% & 3"
     assert rf"PyTorch & 1n1g & {numbers} & not usable: 40.0 \% other work \\" in lines
-    assert r"a\_b\&c, 50\% & 1n1g & oom &  &  &  &  & 0 &  \\" in lines
+    assert r"a\_b\&c, 50\% & 1n1g & oom &  &  &  &  & 0 & rank\_0 is full \\" in lines
+    assert any(line.endswith(rf"& 2 & partial: {LACKS} \\") for line in lines)
     assert lines[-2:] == [r"\bottomrule", r"\end{tabular}"]
 
 
@@ -51,14 +54,16 @@ def test_a_suite_is_a_table_in_markdown_with_the_same_remarks(summary, capsys):
         "| PyTorch | 1n1g | 1234.57 | 1200.00 | 1250.25 | 1.00 | 100.0 % | 3 "
         "| not usable: 40.0 % other work |"
     ) in lines
-    assert any("| oom |" in line for line in lines)
+    assert any("| oom |" in line and line.endswith("| rank\\_0 is full |") for line in lines)
+    assert any(line.endswith(f"| 2 | partial: {LACKS} |") for line in lines)
 
 
 def test_a_suite_is_csv_with_all_digits_and_the_same_remarks(summary, capsys):
     assert printed(capsys, summary, "csv") == [
         "system,topology,median,min,max,speedup,efficiency,runs,remarks,unit",
         "PyTorch,1n1g,1234.5678,1200.0,1250.25,1.0,1.0,3,not usable: 40.0 % other work,images/s",
-        '"a_b&c, 50%",1n1g,oom,,,,,0,,images/s',
+        '"a_b&c, 50%",1n1g,oom,,,,,0,rank_0 is full,images/s',
+        f"PyTorch,1n2g,1234.5678,1200.0,1250.25,1.0,1.0,2,partial: {LACKS},images/s",
     ]
 
 
