@@ -94,7 +94,10 @@ def _row(entry: Entry, *, exact: bool) -> Sequence[str]:
         numbers = ["" if pd.isna(value) else repr(float(value)) for value in values]
     else:
         numbers = [*map(plain_number, values[:-1]), percent(values[-1])]
+    nothing = "" if exact else ABSENT
+    if cell.n == 1:
+        numbers[1:3] = nothing, nothing
     if entry.scattered:
-        numbers[-2:] = [""] * 2 if exact else [ABSENT] * 2
+        numbers[-2:] = nothing, nothing
     partial = [] if cell.status == "ok" else [f"{cell.status}: {printable(cell.reason)}"]
     return *place, *numbers, runs, ", ".join(partial + entry.marks)

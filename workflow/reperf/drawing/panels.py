@@ -36,7 +36,6 @@ class Entry:
         return bool(pd.notna(self.row.throughput_median))
 
     def has(self, *marks: str) -> bool:
-        """Whether one of its marks begins so."""
         return any(mark.startswith(marks) for mark in self.marks)
 
     @property
@@ -311,14 +310,9 @@ def _alone(panel: Panel[Any]) -> str:
     text = f"{cell.series}: {in_four_digits(cell.row.throughput_median)} {cell.row.unit}"
     text += f" on {panel.size}"
     if cell.scales:
-        baseline = re.fullmatch(r"(\d+)n(\d+)g", cell.row.baseline)
-        over = (
-            _devices(int(baseline[1]) * int(baseline[2]), cell.row)
-            if baseline
-            else cell.row.baseline
-        )
-        scattered = "; its repeats scatter too much for a speedup"
-        text += (
-            scattered if cell.scattered else f", {cell.row.speedup:.3g} times as fast as on {over}"
-        )
+        over = cell.row.baseline
+        if known := re.fullmatch(r"(\d+)n(\d+)g", over):
+            over = _devices(int(known[1]) * int(known[2]), cell.row)
+        times = f", {cell.row.speedup:.3g} times as fast as on {over}"
+        text += "; its repeats scatter too much for a speedup" if cell.scattered else times
     return f"{text}."

@@ -23,15 +23,7 @@ from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import LEAST_OVERLAP
-from reperf.measuring.marks import (
-    BOUND_BY_LOADER,
-    BUSY,
-    NOT_USABLE,
-    OF_LOGS,
-    STRAY,
-    THROTTLED,
-    WAITED,
-)
+from reperf.measuring.marks import BOUND_BY_LOADER, BUSY, NOT_USABLE, STRAY, THROTTLED, WAITED
 from reperf.measuring.node_effects import SlowNode, slow_nodes, with_marks
 from reperf.measuring.statistics import WIDE, Ratio, no_turns, ratio, repeats_for_interval
 from reperf.measuring.summary import strays_of
@@ -98,25 +90,6 @@ FURTHER = (
     Further("date", "Started", lambda row: day_and_time(row.date) if row.date else ABSENT),
     Further("key", "Key", lambda row: short(row.key) or ABSENT),
 )
-
-
-WRONG = {
-    (BUSY, NOT_USABLE): "shared the machine with other work",
-    (WAITED,): "waited for data",
-    ("throttled",): "ran throttled",
-    ("scattered",): "scattered",
-    (STRAY,): "started from another loss",
-    (OF_LOGS["gap"],): "with a gap in the window",
-    (OF_LOGS["not-finite"],): "diverged",
-    (OF_LOGS["implied-length"],): "with the batch as given",
-    (OF_LOGS["not-one-thing"],): "not one thing",
-    (OF_LOGS["trained-again"],): "trained again",
-    ("clocks differ",): "at clocks that differ",
-}
-"""How marks begin that make a number doubtful -> what the first screen says of such cells.
-
-A slow node has a sentence of its own.
-"""
 
 
 class LoaderCost(NamedTuple):
@@ -232,10 +205,6 @@ class SuiteView:
         """The columns on demand that hold a value for some cell."""
         rows = [cell.row for cell in self.measured]
         return [column for column in FURTHER if any(column.text(row) != ABSENT for row in rows)]
-
-    @property
-    def has_gaps(self) -> bool:
-        return any(cell.has(OF_LOGS["gap"]) for cell in self.measured)
 
     @property
     def crops_differ(self) -> bool:
@@ -394,7 +363,16 @@ class Context:
     @property
     def marks(self) -> dict[str, int]:
         """What is wrong with numbers, in words -> how many cells it is wrong with."""
-        pairs = product(WRONG.items(), self.cells)
+        wrong = {
+            (BUSY, NOT_USABLE): "shared the machine with other work",
+            (WAITED,): "waited for data",
+            ("throttled",): "ran throttled",
+            ("scattered",): "scattered",
+            (STRAY,): "started from another loss",
+            ("a gap in",): "with a gap in the window",
+            ("loss not", "the batch", "not one", "trained", "clocks differ"): "otherwise doubtful",
+        }  # how marks begin -> what such cells did; a slow node has a sentence of its own
+        pairs = product(wrong.items(), self.cells)
         return Counter(said for (marks, said), cell in pairs if cell.has(*marks))
 
     @property

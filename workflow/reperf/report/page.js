@@ -121,8 +121,10 @@ function showView() {
     const margin = 0.05 * (high - low || 0.1);
     for (const [panel, row] of pairs) {
       panel.asMade ??= copies(panel.children);
+      const note = document.createElement("small");
+      note.textContent = `no ${base}: to the fastest`;
       if (row) relate(panel, row, low - margin, high + margin);
-      else panel.tHead.querySelector("th").append(`; no ${base}: to the fastest`);
+      else panel.tHead.querySelector("th").append(note);
     }
   }
 }
