@@ -30,7 +30,6 @@ rule all:
     input:
         rules.complete.output,
         *RESULTS.values(),
-        MEMORY,
 
 
 # snakemake runs, tables, figures, reports, archives: a part of it; and what runs train in.

@@ -124,7 +124,7 @@ def test_without_snakemakes_memory_tables_are_made_again_and_other_runs_refused(
     forget(finished_benchmark)
     small, synthetic = TOY["suites"]
     finished_benchmark.configure(suites=[small | {"shape": {"loading": 2}}, synthetic], seed=7)
-    finished_benchmark.made(".snakemake/reperf", TABLE)
+    finished_benchmark.made(TABLE)
     cells = (finished_benchmark.folder / TABLE).read_text()
     assert cells.count("loading is 1 by the run record, 2 by the configuration") == 2
 

@@ -59,6 +59,9 @@ SENTENCES = {
     f"{BELOW.format('2.9 %')}; their 3 repeats overlap, and 4 repeats would test it.": (
         few([100, 104, 105], [99, 101, 102])
     ),
+    f"{BELOW.format('3.4 %')}; their repeats do not overlap, and 5 repeats would test it.": (
+        [*few([103, 104, 105], [100, 101]), entry("C", [50.0])]
+    ),
     f"{BELOW.format('33.3 %')} in one run each; 4 repeats would test it.": few([150], [100]),
     "No finding: other work took up to 26 % of the machine.": both(1030, 1000, load=0.26),
     "A is fastest on 1 GPU; other work spoils the numbers on 8 GPUs.": (

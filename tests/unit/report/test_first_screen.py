@@ -74,7 +74,7 @@ def test_what_is_wrong_stands_above_the_findings(eight_page):
 
 def test_hovering_over_a_dot_shows_its_value_n_and_log(eight, screen):
     run = eight.measurements.iloc[0]
-    said = f"repeat 1 of 7: {in_four_digits(run.throughput)} images/s\n{run.log}</title>"
+    said = f"repeat 1 (n = 7): {in_four_digits(run.throughput)} images/s\n{run.log}</title>"
     assert said in screen
 
 

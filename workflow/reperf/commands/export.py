@@ -88,12 +88,16 @@ def _row(entry: Entry, *, exact: bool) -> Sequence[str]:
     topology = ", ".join(filter(None, (cell.topology, sharing(cell))))
     place, runs = (printable(entry.series), topology), str(cell.n)
     if not entry.measured:
-        return *place, cell.status, "", "", "", "", runs, ""
+        return *place, cell.status, "", "", "", "", runs, printable(cell.reason)
     values = [getattr(cell, name) for name in NUMBERS.values()]
     if exact:
         numbers = ["" if pd.isna(value) else repr(float(value)) for value in values]
     else:
         numbers = [*map(plain_number, values[:-1]), percent(values[-1])]
+    nothing = "" if exact else ABSENT
+    if cell.n == 1:
+        numbers[1:3] = nothing, nothing
     if entry.scattered:
-        numbers[-2:] = [""] * 2 if exact else [ABSENT] * 2
-    return *place, *numbers, runs, ", ".join(entry.marks)
+        numbers[-2:] = nothing, nothing
+    partial = [] if cell.status == "ok" else [f"{cell.status}: {printable(cell.reason)}"]
+    return *place, *numbers, runs, ", ".join(partial + entry.marks)

@@ -35,23 +35,23 @@ class Entry:
     def measured(self) -> bool:
         return bool(pd.notna(self.row.throughput_median))
 
-    def _has(self, *marks: str) -> bool:
+    def has(self, *marks: str) -> bool:
         return any(mark.startswith(marks) for mark in self.marks)
 
     @property
     def bound_by_loader(self) -> bool:
         """Whether training waited for data for more than a trifle of its time."""
-        return self._has(WAITED)
+        return self.has(WAITED)
 
     @property
     def beside(self) -> bool:
         """Whether other work took more than a trifle of its machine while it was measured."""
-        return self._has(BUSY, NOT_USABLE)
+        return self.has(BUSY, NOT_USABLE)
 
     @property
     def unusable(self) -> bool:
         """Whether other work took so much of its machine that its number is of no use."""
-        return self._has(NOT_USABLE)
+        return self.has(NOT_USABLE)
 
     @property
     def scattered(self) -> bool:
@@ -279,13 +279,14 @@ def _detail(panel: Panel[Any]) -> str:
             return f"{first.series} cannot be told from {len(unsure)} others"
         within = _interval(over) if unsure == [second.series] else ""
         return f"{unsure[0]} cannot be told from {first.series}{within}"
-    repeats = min(len(one.cell.speeds) for one in panel.ranked)
+    fewest, most = sorted((len(first.speeds), len(second.speeds)))
     needed = repeats_to_resolve(len(panel.ranked) - 1)
     below = f"{second.series} is {_below(over)} {first.series}"
-    if repeats == 1:
+    if most == 1:
         return f"{below} in one run each; {needed} repeats would test it"
     overlap = "do not overlap" if max(second.speeds) < min(first.speeds) else "overlap"
-    return f"{below}; their {repeats} repeats {overlap}, and {needed} repeats would test it"
+    repeats = f"{most} repeats" if fewest == most else "repeats"
+    return f"{below}; their {repeats} {overlap}, and {needed} repeats would test it"
 
 
 def _below(over: Ratio) -> str:
@@ -309,14 +310,9 @@ def _alone(panel: Panel[Any]) -> str:
     text = f"{cell.series}: {in_four_digits(cell.row.throughput_median)} {cell.row.unit}"
     text += f" on {panel.size}"
     if cell.scales:
-        baseline = re.fullmatch(r"(\d+)n(\d+)g", cell.row.baseline)
-        over = (
-            _devices(int(baseline[1]) * int(baseline[2]), cell.row)
-            if baseline
-            else cell.row.baseline
-        )
-        scattered = "; its repeats scatter too much for a speedup"
-        text += (
-            scattered if cell.scattered else f", {cell.row.speedup:.3g} times as fast as on {over}"
-        )
+        over = cell.row.baseline
+        if known := re.fullmatch(r"(\d+)n(\d+)g", over):
+            over = _devices(int(known[1]) * int(known[2]), cell.row)
+        times = f", {cell.row.speedup:.3g} times as fast as on {over}"
+        text += "; its repeats scatter too much for a speedup" if cell.scattered else times
     return f"{text}."

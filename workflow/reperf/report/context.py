@@ -23,7 +23,7 @@ from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
 from reperf.measuring.async_trainers import LEAST_OVERLAP
-from reperf.measuring.marks import BOUND_BY_LOADER, THROTTLED
+from reperf.measuring.marks import BOUND_BY_LOADER, BUSY, NOT_USABLE, STRAY, THROTTLED, WAITED
 from reperf.measuring.node_effects import SlowNode, slow_nodes, with_marks
 from reperf.measuring.statistics import WIDE, Ratio, no_turns, ratio, repeats_for_interval
 from reperf.measuring.summary import strays_of
@@ -364,14 +364,16 @@ class Context:
     def marks(self) -> dict[str, int]:
         """What is wrong with numbers, in words -> how many cells it is wrong with."""
         wrong = {
-            "shared the machine with other work": "beside",
-            "waited for data": "bound_by_loader",
-            "ran throttled": "throttled",
-            "scattered": "scattered",
-            "started from another loss": "stray",
-        }
+            (BUSY, NOT_USABLE): "shared the machine with other work",
+            (WAITED,): "waited for data",
+            ("throttled",): "ran throttled",
+            ("scattered",): "scattered",
+            (STRAY,): "started from another loss",
+            ("a gap in",): "with a gap in the window",
+            ("loss not", "the batch", "not one", "trained", "clocks differ"): "otherwise doubtful",
+        }  # how marks begin -> what such cells did; a slow node has a sentence of its own
         pairs = product(wrong.items(), self.cells)
-        return Counter(said for (said, name), cell in pairs if getattr(cell, name))
+        return Counter(said for (marks, said), cell in pairs if cell.has(*marks))
 
     @property
     def on_slow_nodes(self) -> list[str]:

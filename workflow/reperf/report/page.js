@@ -119,9 +119,12 @@ function showView() {
     const shares = there.flatMap(([panel, row]) => [...panel.querySelectorAll("circle")].map((dot) => dot.dataset.speed / median(speedsOf(row))));
     const [low, high] = [Math.min(...shares, 1), Math.max(...shares, 1)];
     const margin = 0.05 * (high - low || 0.1);
-    for (const [panel, row] of there) {
+    for (const [panel, row] of pairs) {
       panel.asMade ??= copies(panel.children);
-      relate(panel, row, low - margin, high + margin);
+      const note = document.createElement("small");
+      note.textContent = `no ${base}: to the fastest`;
+      if (row) relate(panel, row, low - margin, high + margin);
+      else panel.tHead.querySelector("th").append(note);
     }
   }
 }
