@@ -203,7 +203,7 @@ def new_benchmark(folder: Path, environments: Path) -> Benchmark:
         folder: which is made.
         environments: where those of the systems are, or are built.
     """
-    environments.mkdir(exist_ok=True)
+    environments.mkdir(parents=True, exist_ok=True)
     for name in WORKFLOW:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         if (ROOT / name).is_dir():

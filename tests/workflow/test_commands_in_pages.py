@@ -98,7 +98,9 @@ def test_commands_that_run_elsewhere_are_in_a_page_and_their_test_is_there():
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(("in_readme", "least"), [(True, 12), (False, 20)])
+@pytest.mark.parametrize(
+    ("in_readme", "least"), [(True, 12), pytest.param(False, 20, marks=pytest.mark.weekly)]
+)
 def test_every_other_command_runs(finished_benchmark: Benchmark, in_readme: bool, least: int):
     folder = finished_benchmark.folder
     prepare(folder)

@@ -106,7 +106,7 @@ def attention_by(width, compute):
     by = "xla"
     if device.platform == "gpu" and fits and float(device.compute_capability) >= 8.0:
         by = "cudnn"
-    return settings.switched("implementation", by)
+    return settings.switched("attention", by)
 
 
 def _parts(fused, heads):

@@ -4,8 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from trainers.contract.settings import switched
-from trainers.frameworks.jax.layers import cross_entropy
+from trainers.frameworks.jax.layers import attention_by, cross_entropy
 from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import llama
 
@@ -14,9 +13,7 @@ class Llama:
     def __init__(self, flags, compute):
         self._shape, self._compute = flags.shape, compute
         self._rotations = llama.rotations(flags.shape)
-        # cuDNN's kernel is for 16 bits on a GPU. JAX takes it only if it is named.
-        flash = compute != jnp.float32 and flags.device == "cuda"
-        self._kernel = switched("attention", "cudnn" if flash else "xla")
+        self._by = attention_by(flags.shape["hidden"] // flags.shape["heads"], compute)
 
     def __call__(self, weights, state, key, tokens, following):
         def linear(name, x):
@@ -46,7 +43,7 @@ class Llama:
         )
         query, key = (rotated(one, *self._rotations) for one in (query, key))
         found = jax.nn.dot_product_attention(
-            query, key, value, is_causal=True, implementation=self._kernel
+            query, key, value, is_causal=True, implementation=self._by
         )
         return linear(name + ".out", found.reshape(x.shape))
 
