@@ -14,7 +14,7 @@ CELL = dict.fromkeys(SUMMARY) | {
 }
 NUMBERS = [name for name in CELL if name.startswith(("throughput", "speedup", "effic", "load"))]
 OOM = CELL | dict.fromkeys(NUMBERS)
-OOM |= {"system": "a_b&c", "variant": "50%", "status": "oom", "n": 0, "reason": "rank_0 is full"}
+OOM |= {"system": "[a_b&c]", "variant": "50%", "status": "oom", "n": 0, "reason": "rank_0 is full"}
 """A cell without a number, of a system whose name LaTeX would read as something else."""
 LACKS = "2 of 3 repeats not measured"
 PARTIAL = CELL | {"topology": "1n2g", "status": "partial", "reason": LACKS, "n": 1, "load": 0.0}
@@ -38,7 +38,7 @@ TABLES = {
         r"\midrule",
         r"PyTorch & 1n1g & 1234.57 & 1200.00 & 1250.25 & 1.00 & 100.0 \% & 3 & "
         r"not usable: 40.0 \% other work \\",
-        r"a\_b\&c, 50\% & 1n1g & oom &  &  &  &  & 0 & rank\_0 is full \\",
+        r"{}[a\_b\&c], 50\% & 1n1g & oom &  &  &  &  & 0 & rank\_0 is full \\",
         rf"PyTorch & 1n2g & 1234.57 & {DASH} & {DASH} & 1.00 & 100.0 \% & 1 & partial: {LACKS} \\",
         r"\bottomrule",
         r"\end{tabular}",
@@ -50,13 +50,13 @@ TABLES = {
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
         "| PyTorch | 1n1g | 1234.57 | 1200.00 | 1250.25 | 1.00 | 100.0 % | 3 "
         "| not usable: 40.0 % other work |",
-        r"| a\_b&c, 50% | 1n1g | oom |  |  |  |  | 0 | rank\_0 is full |",
+        r"| \[a\_b&c\], 50% | 1n1g | oom |  |  |  |  | 0 | rank\_0 is full |",
         f"| PyTorch | 1n2g | 1234.57 | {DASH} | {DASH} | 1.00 | 100.0 % | 1 | partial: {LACKS} |",
     ],
     "csv": [
         "system,topology,median,min,max,speedup,efficiency,runs,remarks,unit",
         "PyTorch,1n1g,1234.5678,1200.0,1250.25,1.0,1.0,3,not usable: 40.0 % other work,images/s",
-        '"a_b&c, 50%",1n1g,oom,,,,,0,rank_0 is full,images/s',
+        '"[a_b&c], 50%",1n1g,oom,,,,,0,rank_0 is full,images/s',
         f"PyTorch,1n2g,1234.5678,,,1.0,1.0,1,partial: {LACKS},images/s",
     ],
 }

@@ -1,6 +1,7 @@
 """`reperf export`: a suite's table for a paper, a page or another program."""
 
 import argparse
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -71,7 +72,9 @@ def run(options: argparse.Namespace) -> int:
             alignment = "".join("r" if heading in right else "l" for heading in table)
             table = table.rename(columns={"Median": f"Median, {unit}"})
             print(f"% {title}")
-            print(table.to_latex(index=False, escape=True, column_format=alignment), end="")
+            latex = table.to_latex(index=False, escape=True, column_format=alignment)
+            # LaTeX would read a bracket or star there as the argument of \\ before it.
+            print(re.sub(r"(?m)^(?=[\[*])", "{}", latex), end="")
         case "markdown":
             rule = ["---:" if heading in right else "---" for heading in table]
             shown = [table, rule, *(map(in_markdown, row) for row in table.to_numpy())]
