@@ -28,6 +28,7 @@ HERE = f"{sys.version_info[0]}.{sys.version_info[1]}"
 OTHERS = [pytest.param(one, marks=pytest.mark.weekly) for one in promised() if one != HERE]
 
 
+@pytest.mark.timeout(300)  # two environments are installed, on however busy a machine
 @pytest.mark.parametrize("version", [HERE, *OTHERS])
 def test_an_installed_wheel_measures_and_verifies_and_with_its_extra_rebuilds(
     version, wheel, real_finished, tmp_path
