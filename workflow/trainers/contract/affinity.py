@@ -10,7 +10,7 @@ from pathlib import Path
 
 
 def keep_near_gpu(ordinal, root="/"):
-    """Confine this process to those of its CPUs that are nearest to a GPU, by CUDA's number.
+    """Restrict this process to its CPUs nearest to a GPU; `ordinal` is the GPU's number in CUDA.
 
     It returns the CPUs that it may use now, such as "0-31,64-95"; None if it cannot be said.
     """

@@ -50,7 +50,7 @@ class Layers:
 
     def layer_norm(self, x, name, epsilon):
         """Normalise the last axis, in float32."""
-        # Not by fused_batch_norm: that of 1.15 raises an epsilon below 1.001e-5, as BERT's is.
+        # In TensorFlow 1.15, fused_batch_norm would raise BERT's smaller epsilon to 1.001e-5.
         wide = tf.cast(x, tf.float32)
         mean, variance = tf.nn.moments(wide, [-1], keepdims=True)
         weight, bias = (self.weights[f"{name}.norm.{part}"] for part in ("weight", "bias"))
