@@ -3,8 +3,12 @@
 The words come from `ALLOWED`; ranges, keys and purposes come from the JSON Schema of the model.
 """
 
+import ast
+import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -46,7 +50,8 @@ _OF_NUMBERS = re.compile("int_|float_|greater_|less_")
 """How the other types begin that say what `finite_number` does."""
 
 
-class Described(BaseModel, use_attribute_docstrings=True):
+# Each step of the workflow imports models: pydantic builds a validator where one is first needed.
+class Described(BaseModel, defer_build=True):
     """A part of a file; the text below a field describes it."""
 
 
@@ -60,11 +65,35 @@ class SchemaOfFile(GenerateJsonSchema):
     def field_title_should_be_set(self, schema: object) -> bool:
         return False
 
-    def generate_inner(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 - of pydantic's core
-        inner = super().generate_inner(schema)
-        if schema["type"] == "model-field" and "description" in inner:
-            inner["description"] = " ".join(inner["description"].split())
-        return inner
+    def model_schema(self, schema: Any) -> JsonSchemaValue:  # noqa: ANN401 - of pydantic's core
+        """As pydantic has it, with the texts below fields, which it would read in every process."""
+        model, of_model = schema["cls"], super().model_schema(schema)
+        texts: dict[str, str] = {}
+        for one in reversed(model.__mro__[: model.__mro__.index(BaseModel)]):
+            texts |= _texts_below_fields(inspect.getfile(one)).get(one.__name__, {})
+        for name, field in model.model_fields.items():
+            if name in texts:
+                of_model["properties"][field.alias or name]["description"] = texts[name]
+        return of_model
+
+
+@cache
+def _texts_below_fields(file: str) -> dict[str, dict[str, str]]:
+    """The text below each field of the classes of a module, on one line: by class and field."""
+    body = ast.parse(Path(file).read_text(encoding="utf-8")).body
+    return {
+        part.name: {
+            field.target.id: " ".join(below.value.value.split())
+            for field, below in pairwise(part.body)
+            if isinstance(field, ast.AnnAssign)
+            and isinstance(field.target, ast.Name)
+            and isinstance(below, ast.Expr)
+            and isinstance(below.value, ast.Constant)
+            and isinstance(below.value.value, str)
+        }
+        for part in body
+        if isinstance(part, ast.ClassDef)
+    }
 
 
 def checked(model: type[Checked], content: Any, name: Path | str) -> Checked:  # noqa: ANN401

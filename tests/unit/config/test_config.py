@@ -21,6 +21,7 @@ from reperf.plans.run_plan import trainer_flags
 from reperf.published import load_tables
 from reperf.systems import load_systems
 from reperf.text import printable
+from reperf.validation import SchemaOfFile
 
 from docs.make_tables import SECTIONS, configuration_page
 from tests.helpers.refusal import refused_in_one_line
@@ -176,7 +177,8 @@ def test_the_page_on_the_configuration_is_up_to_date_and_explains_every_key():
     assert configuration_page() == page, "run: python docs/make_tables.py"
     for model in (Report, *SECTIONS.values()):
         assert model.__doc__
-        assert all(field.description for field in model.model_fields.values()), model
+        properties = model.model_json_schema(schema_generator=SchemaOfFile)["properties"]
+        assert all(one.get("description") for one in properties.values()), model
     assert " |  |\n" not in page
 
 
