@@ -70,6 +70,7 @@ def run(
 PRELOADED = (
     *("snakemake.cli", "snakemake.api", "snakemake.logging", "snakemake.workflow"),
     *("snakemake_executor_plugin_slurm", "snakemake.executors.local", "snakemake.scheduling"),
+    *("snakemake.report", "nbformat.v4", "smart_open"),  # each call's, whatever it is asked for
     *("jinja2", "pandas", "psutil", "pulp", "pydantic", "rich.live", "rich.progress", "yaml"),
 )
 """What Snakemake's command line, its plugins and the library import of others."""
