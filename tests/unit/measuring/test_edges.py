@@ -3,6 +3,10 @@
 from functools import partial
 
 import pytest
+from reperf.logs.checks import Refused
+from reperf.logs.facts import Facts
+from reperf.logs.format import SEEN, Record
+from reperf.measuring.counts import check_seen
 
 from tests.helpers.step_logs import BOOTED, stamped, step, step_log
 from tests.unit.logs.asking import measure_one, measure_written
@@ -52,6 +56,17 @@ def bars(pace: float, lines: int = 5) -> str:
     return of_style("maskrcnn-benchmark", (20, 20 + 20 * lines), pace=pace)
 
 
+def tokens(more: float) -> str:
+    """Of a log that counts so many times more tokens than its batches hold, in few digits."""
+    facts = Facts().add("the log", {"global_batch": 16, "sample_tokens": 1000}.items())
+    seen = [Record(end, counts=((SEEN, end * 16_000 * (1 + more)),)) for end in (0, 100)]
+    try:
+        check_seen(seen, (0, 100), 1600, facts)
+    except Refused as refused:
+        return str(refused)
+    return ""
+
+
 ANEW = "torchtitan", (20, 120)
 
 
@@ -67,6 +82,8 @@ ANEW = "torchtitan", (20, 120)
         (lambda late: ours(16, span=(3.2 + late, 60)), 0.9, 1.1, "was written 1.1"),
         (lambda early: ours(16, span=(0, 19.2 - early)), 0.9, 1.1, "was written 1.1"),
         (lambda less: ours(16, span=(3.7, 19.7 - less)), 1.04, 1.06, "the run took 14.94 s"),
+        (tokens, 0.0150, 0.0152, "the lines count 1.62e+06 tokens in the window"),
+        (tokens, -0.0148, -0.0150, "the lines count 1.58e+06 tokens in the window"),
         (bars, 1.49, 1.51, "by what most of its lines print"),
         (bars, 1 / 1.49, 1 / 1.51, "by what most of its lines print"),
         (lambda lines: bars(9, lines), 2, 3, "by what most of its lines print"),
