@@ -26,7 +26,6 @@ which says where the numbers are from. Nothing depends on colour alone: bars and
 names, so that the figures can be read in grey too.
 """
 
-import re
 import textwrap
 import warnings
 from collections import Counter, defaultdict
@@ -49,7 +48,15 @@ from matplotlib.ticker import MaxNLocator, NullLocator, PercentFormatter
 from reperf.config import topology_shape
 from reperf.drawing.labels import place_of, repeats_of, series_of, title_of, unit_of
 from reperf.drawing.palette import GRID, INK, MUTED, PAPER, colour_of
-from reperf.drawing.panels import Row, cell_of, entries_of, finding, panels, topology_in_words
+from reperf.drawing.panels import (
+    Row,
+    cell_of,
+    entries_of,
+    finding,
+    panels,
+    step_times_of,
+    topology_in_words,
+)
 from reperf.files import whole_file
 from reperf.layout import EPOCHS, FIGURE_KINDS, FIGURE_SUFFIXES, PUBLISHED_KINDS
 from reperf.measuring.marks import NOT_USABLE
@@ -106,10 +113,6 @@ STYLE = {
 }
 # A user's own matplotlibrc changes nothing: equal numbers give equal bytes.
 the_style = partial(style.context, ["default", STYLE])
-
-
-_STEP_TIME = re.compile(r"\b(\d+):(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?!\S)")
-"""A part of the column step_times."""
 
 
 class Steps(NamedTuple):
@@ -174,17 +177,11 @@ def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None 
     return draw_scaling(kind, cells, subtitle)
 
 
-def several_steps(run: Row) -> bool:
-    """Whether a row of measurements.csv has the times of several steps."""
-    return len(_STEP_TIME.findall(run.step_times)) > 1
-
-
 def steps_of(cells: pd.DataFrame, measurements: pd.DataFrame | None) -> list[list[Steps]]:
     """The step times of the runs of each cell, by rows of measurements.csv and summary.csv."""
     runs = defaultdict(list)
     for run in () if measurements is None else measurements.itertuples():
-        if several_steps(run):
-            pairs = _STEP_TIME.findall(run.step_times)
+        if len(pairs := step_times_of(run)) > 1:
             iterations, ms = zip(*pairs, strict=True)
             steps = Steps((*map(int, iterations),), (*map(float, ms),), (run.first, run.last))
             runs[cell_of(run)].append(steps)

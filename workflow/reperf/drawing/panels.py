@@ -21,6 +21,8 @@ from reperf.tables import CELL
 from reperf.text import count
 
 Row = Any  # a row of a table, as pandas' itertuples gives it
+_STEP_TIME = re.compile(r"\b(\d+):(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?!\S)")
+"""A part of the column step_times."""
 
 
 @dataclass(frozen=True)
@@ -170,6 +172,11 @@ def _devices(number: int, row: Row) -> str:
 def cell_of(row: Row) -> tuple[str, ...]:
     """What a row's cell is told by, in either table."""
     return tuple(str(getattr(row, column)) for column in CELL)
+
+
+def step_times_of(run: Row) -> list[tuple[str, str]]:
+    """The iterations of a row of measurements.csv whose times it has, and these in milliseconds."""
+    return _STEP_TIME.findall(run.step_times)
 
 
 def entries_of(cells: pd.DataFrame, measurements: pd.DataFrame | None = None) -> list[Entry]:

@@ -16,9 +16,8 @@ import pandas as pd
 
 from reperf.config import Report, Run, Suite, Window
 from reperf.config.words import LARGEST
-from reperf.drawing.figures import several_steps
 from reperf.drawing.labels import MOST_HOSTS, repeats_of, series_of, system_title, title_of, unit_of
-from reperf.drawing.panels import Panel, Rival, Row, cell_of, finding, panels
+from reperf.drawing.panels import Panel, Rival, Row, cell_of, finding, panels, step_times_of
 from reperf.host import Environment, Host
 from reperf.layout import ALL_MEASUREMENTS, ALL_SUMMARY, FIGURE_KINDS
 from reperf.measuring import SUMMED
@@ -169,7 +168,7 @@ class SuiteView:
         shows = {
             "speedup": self.scales,
             "efficiency": self.scales,
-            "steps": any(several_steps(run.row) for run in self.runs),
+            "steps": any(len(step_times_of(run.row)) > 1 for run in self.runs),
             "energy": any(pd.notna(cell.row.joules_per_sample) for cell in self.cells),
             "utilisation": any(pd.notna(cell.row.flop_utilisation) for cell in self.cells),
         }
