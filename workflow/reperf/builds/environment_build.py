@@ -46,6 +46,7 @@ def build_lock(build: LockBuild) -> None:
     install += ["--build-constraint", fixed]
     install += [word for file in files for word in ("--config-file", file)]
     # What pip is told to look at first may hold a build of the framework for CPUs.
+    # Asked for as `do` asks, so that pip is started once.
     settings = uv_settings() if build.device == "cpu" else uv_settings(links_of_pip=False)
     # uv's settings may name programs of ours.
     ours = build.system.host.folder.resolve() / "compile"
