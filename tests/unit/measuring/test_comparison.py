@@ -18,7 +18,6 @@ from reperf.measuring.comparison import (
 )
 from reperf.measuring.statistics import rank_test
 from reperf.tables import MEASUREMENTS, read_measurements, table_of
-from scipy.stats import mannwhitneyu
 
 from tests.helpers.report_tables import ROW, STEADY
 
@@ -88,6 +87,8 @@ TIED = st.lists(st.sampled_from([1.0, 2.0, 3.0, 4.0]) | st.floats(0.5, 9), min_s
 
 @given(TIED, TIED)
 def test_the_rank_test_is_scipys(ours, theirs):
+    from scipy.stats import mannwhitneyu  # noqa: PLC0415 - takes a second
+
     wanted = mannwhitneyu(ours, theirs, method="exact").pvalue
     assert rank_test(ours, theirs) == pytest.approx(wanted)
 

@@ -21,7 +21,6 @@ from reperf.measuring.statistics import (
     spread,
     step_down,
 )
-from scipy.stats import ttest_ind
 
 
 @pytest.mark.parametrize(
@@ -152,6 +151,8 @@ def test_a_difference_is_held_against_what_other_cells_reach_too():
 
 
 def test_many_repeats_are_dealt_at_random_but_the_same_on_every_call():
+    from scipy.stats import ttest_ind  # noqa: PLC0415 - takes a second
+
     chance = random.Random(1)
     cell = [chance.gauss(100, 1) for _ in range(12)], [chance.gauss(101, 1) for _ in range(12)]
     [p] = step_down([cell])

@@ -5,7 +5,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.signal import correlate
 from trainers.contract import backend, trial
 from trainers.contract.steplog import Refused
 from trainers.contract.trial import MARK, convolved, try_out
@@ -48,6 +47,8 @@ class Trial(trial.Trial):
 
 
 def test_a_convolution_is_scipys():
+    from scipy.signal import correlate  # noqa: PLC0415 - takes a second
+
     random = np.random.default_rng(0)
     images, filters = random.normal(size=(2, 3, 7, 9)), random.normal(size=(4, 3, 3, 2))
     for image, own in zip(images, convolved(images, filters), strict=True):
