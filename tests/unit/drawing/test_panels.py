@@ -47,6 +47,8 @@ SENTENCES = {
     "A is fastest on 1 and 4 GPUs; B is fastest on 8 GPUs: A is 2.9 % below it (2.6 to 3.2 %).": (
         ONE_GPU + both(400, 200, devices=4) + both(1000, 1030)
     ),
+    "A is fastest on 1 and 8 GPUs; B is fastest on 8 GPUs on 2 nodes: A is 2.9 % below it "
+    "(2.6 to 3.2 %).": ONE_GPU + both(1030, 1000) + both(1000, 1030, devices=4, nodes=2),
     f"No clear winner on 8 GPUs: A cannot be told from B ({MINUS}0.3 to +0.3 %).": EQUAL,
     "No clear winner on 8 GPUs: B cannot be told from 2 others.": (
         [*EQUAL, entry("C", seven(1000.2))]

@@ -175,9 +175,10 @@ OUT_OF_USE = ("down*", "drained", "draining", "fail", "idle*", "inval")
 STARTS_LATER = ("idle~", "completing", "reserved", "powered_down")
 THREE = {"topologies": ["2n8g", "3n8g", "4n4g"]}
 TOO_LARGE = (
-    "suite small: topology 4n8g is too large: 3 of 4 nodes of partition gpu have 8 devices or "
-    "more; allowed: at most 3n8g"
+    "suite small: topology {}n8g is too large: {} of {} nodes of partition gpu have 8 devices or "
+    "more; allowed: at most {}n8g"
 )
+WITHOUT = {"topologies": ["3n8g"], "options": ["--qos=high", "--exclude=node2"]}
 
 
 @pytest.mark.parametrize(
@@ -187,7 +188,8 @@ TOO_LARGE = (
         ({"topologies": ["2n8g"], "gres": "gpu:v100"}, "mixed", ""),
         # A suite on CPUs needs nodes with CPUs alone.
         ({"topologies": ["4n8g"], "on": "cpu"}, "mixed", ""),
-        ({}, "mixed", TOO_LARGE),
+        ({}, "mixed", TOO_LARGE.format(4, 3, 4, 3)),
+        (WITHOUT, "mixed", TOO_LARGE.format(3, 2, 3, 2)),
         ({"partition": "a100"}, "mixed", "cluster.partition: a100; allowed: short, gpu"),
         *((THREE, state, WAITS.format(state)) for state in OUT_OF_USE),
         *((THREE, state, "") for state in STARTS_LATER),
@@ -197,7 +199,8 @@ def test_a_report_needs_nodes_that_can_hold_it_now_or_later(monkeypatch, capsys,
     nodes = [("short", "16", "(null)", "login", "idle")]
     nodes += [("gpu*", "16", "gpu:v100:8", f"node{n}", "mixed") for n in (1, 3)]
     nodes += [("gpu*", "16", "gpu:v100:8", "node2", node2), ("gpu*", "16", "gpu:4", "node4", "mix")]
-    monkeypatch.setattr(slurm, "ask", lambda *_: nodes)
+    asked = {"sinfo": nodes, "scontrol": [("node2",)]}
+    monkeypatch.setattr(slurm, "ask", lambda command, *_: asked[command])
     monkeypatch.setattr(slurm.shutil, "which", lambda command: f"/usr/bin/{command}")
     refusal = pytest.raises(ReperfError, match=f"^{re.escape(said)}$")
     with refusal if "allowed" in said else nullcontext():

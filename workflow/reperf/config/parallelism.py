@@ -19,9 +19,9 @@ class Parallel(Model, json_schema_extra=with_examples):
     """What is not data parallel alone."""
 
     pipeline: tuple[Devices, ...] = ()
-    """replicas of each pipeline stage, such as [7, 1]; in all, every device"""
+    """replicas of each pipeline stage, such as [7, 1]; their sum is the number of devices"""
     micro_batches: Annotated[Number, Field(ge=1, le=MOST_SAMPLES)] | None = None
-    """into how many a pipeline cuts a batch; left out: as the system has it"""
+    """how many parts a pipeline cuts a batch into; left out: as the system does by default"""
     shard: Devices | None = None
     """over how many devices weights, gradients and optimizer are spread"""
     tensor: Devices | None = Field(None, description="over how many devices each layer is spread")

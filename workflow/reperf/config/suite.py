@@ -235,7 +235,7 @@ class LogSource(Model, json_schema_extra=with_examples):
 
     path: Annotated[PlainPath, AfterValidator(_ends_with_a_name)]
     """.zip, .tar or .tar.gz, a folder of logs, or one log"""
-    system: Name | None = Field(None, description="whose logs; left out: the log format's")
+    system: Name | None = Field(None, description="the logs' system; left out: the format's")
     variant: Label | None = Field(None, description="what that system did differently")
     topology: Topology | None = None
     """left out: as the logs, their run records or their paths say"""

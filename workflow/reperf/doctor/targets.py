@@ -14,11 +14,12 @@ from reperf.machine import check_containers, check_fits, check_memory
 from reperf.plans.checking import check_profile
 from reperf.training.hosts import check_hosts
 from reperf.training.remote import command_on, name_of
-from reperf.training.slurm import ask, check_cluster
+from reperf.training.slurm import ask, check_cluster, excluded_by
 
 WAIT_SECONDS = 60
 """How long a node may be busy with other jobs before the doctor gives up on it."""
 _JOB_MINUTES = 5
+_EXCLUDED = "cluster.options exclude it"
 _USABLE = re.compile(r"(idle|mixed|allocated|completing|planned)[~#%^@-]?")
 
 
@@ -49,6 +50,7 @@ class Partition(Nodes):
         with_gpus = report.on("cuda")
         gpus = [gpus_option(cluster.gres, with_gpus.largest_shape[1])] if with_gpus.suites else []
         self._partition = cluster.partition
+        self._excluded = excluded_by(cluster.options)
         self._options = [
             f"--immediate={WAIT_SECONDS}",
             "--job-name=reperf-doctor",
@@ -65,7 +67,7 @@ class Partition(Nodes):
         # The reason comes last: it is free text, often that of NHC, and may hold bars.
         lines = ask("sinfo", "--Node", "--format=%N|%P|%T|%E")
         return {
-            node: "" if _USABLE.fullmatch(state) else _out_of_service(state, "|".join(reason))
+            node: _EXCLUDED if node in self._excluded else _why_not(state, "|".join(reason))
             for node, partition, state, *reason in lines
             if (partition.rstrip("*") == self._partition if self._partition else "*" in partition)
         }
@@ -98,7 +100,9 @@ class Hosts(Nodes):
         return self.on(nodes[0])
 
 
-def _out_of_service(state: str, reason: str) -> str:
+def _why_not(state: str, reason: str) -> str:
+    if _USABLE.fullmatch(state):
+        return ""
     why = "" if reason.strip() in ("", "none") else f": {reason.strip()}"
     return f"Slurm says that it is {state}{why}"
 

@@ -125,6 +125,8 @@ class Panel(Generic[Compared]):
 
     ranked: tuple[Rival[Compared], ...]
     missing: tuple[Compared, ...]
+    again: bool = False
+    """Whether the panel before it has as many devices, on fewer nodes."""
 
     @property
     def _row(self) -> Row:
@@ -141,8 +143,8 @@ class Panel(Generic[Compared]):
 
     @property
     def size(self) -> str:
-        """Its number of devices, without nodes: "16 GPUs"."""
-        return " ".join(self.title.split()[:2])
+        """Its number of devices, without nodes unless another panel has as many: "16 GPUs"."""
+        return self.title if self.again else " ".join(self.title.split()[:2])
 
     @property
     def first(self) -> Rival[Compared]:
@@ -197,7 +199,9 @@ def panels(cells: Iterable[Compared]) -> list[Panel[Compared]]:
         row = cell.row
         devices = int(row.num_nodes) * int(row.devices_per_node)
         groups[devices, int(row.num_nodes), sharing(row), row.unit].append(cell)
-    return [_panel(groups[key]) for key in sorted(groups)]
+    keys = sorted(groups)
+    pairs = zip(keys, [None, *(key[0] for key in keys)], strict=False)
+    return [_panel(groups[key], again=key[0] == before) for key, before in pairs]
 
 
 def finding(shown: Sequence[Panel[Any]]) -> str:
@@ -231,12 +235,12 @@ def finding(shown: Sequence[Panel[Any]]) -> str:
     return f"{text[0].upper()}{text[1:]}."
 
 
-def _panel(cells: list[Compared]) -> Panel[Compared]:
+def _panel(cells: list[Compared], *, again: bool) -> Panel[Compared]:
     measured = [cell for cell in cells if cell.measured]
     measured.sort(key=lambda cell: -cell.speed)
     missing = tuple(cell for cell in cells if not cell.measured)
     if not measured:
-        return Panel((), missing)
+        return Panel((), missing, again)
     best, *others = measured
     tests = compare([cell.speeds for cell in others], best.speeds)
     fewest = min(len(cell.speeds) for cell in measured)
@@ -253,7 +257,7 @@ def _panel(cells: list[Compared]) -> Panel[Compared]:
         Rival(cell, ratio(cell.speeds, best.speeds), verdict)
         for cell, verdict in zip(measured, [first, *verdicts], strict=True)
     ]
-    return Panel(tuple(ranked), missing)
+    return Panel(tuple(ranked), missing, again)
 
 
 def _outcome(panel: Panel[Any]) -> str:
@@ -268,10 +272,11 @@ def _outcome(panel: Panel[Any]) -> str:
 
 def _sizes(where: Sequence[Panel[Any]]) -> str:
     """The device counts of some panels: "1, 8 and 16 GPUs"."""
-    *before, last = where
-    if not before:
-        return last.size
-    return f"{', '.join(str(panel.devices) for panel in before)} and {last.size}"
+    last = [panel for panel in where if not panel.again][-1:]
+    *before, size = [
+        panel.size if panel.again or panel is last[0] else str(panel.devices) for panel in where
+    ]
+    return f"{', '.join(before)} and {size}" if before else size
 
 
 def _detail(panel: Panel[Any]) -> str:

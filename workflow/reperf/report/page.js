@@ -54,7 +54,7 @@ for (const table of document.querySelectorAll("table.sortable")) {
   filter.placeholder = "Show rows with ...";
   filter.setAttribute("aria-label", "Show only rows with these words");
   filter.addEventListener("input", () => {
-      const words = filter.value.toLowerCase().split(/\s+/);
+    const words = filter.value.toLowerCase().split(/\s+/);
     for (const row of table.tBodies[0].rows) {
       const text = row.textContent.toLowerCase();
       row.hidden = !words.every((word) => text.includes(word));
@@ -107,7 +107,7 @@ function relate(panel, base, low, high) {
 }
 
 function showView() {
-  const chosen = form.querySelector(":checked")?.value ?? "all";
+  const chosen = form.querySelector("input:checked")?.value ?? "all";
   const base = select.value;
   form.querySelector("a").href = `#${new URLSearchParams({ devices: chosen, relative: base })}`;
   for (const article of document.querySelectorAll("article.finding")) {

@@ -7,8 +7,9 @@ import shlex
 import shutil
 import sys
 import time
+from argparse import ArgumentParser
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -168,10 +169,11 @@ def check_cluster(report: Report) -> None:
             f"cluster.partition: {partition or 'left out, and there is no default'}; "
             f"allowed: {', '.join(partitions)}"
         )
+    excluded = excluded_by(report.slurm.options)
     nodes = [
         _Node(name, state, int(cpus.rstrip("+")), gpus_of(resources, report.slurm.gres))
         for of, cpus, resources, name, state in known
-        if of.rstrip("*") == partition
+        if of.rstrip("*") == partition and name not in excluded
     ]
     for part in report.of_each_device():
         devices = {
@@ -181,7 +183,7 @@ def check_cluster(report: Report) -> None:
         sizes = list(devices.values())
         for suite, topology in _that_cannot_start(part, sizes):
             wanted = topology_shape(topology)[1]
-            most = min(wanted, max(sizes))
+            most = min(wanted, max(sizes, default=0))
             raise ReperfError(
                 f"suite {suite.name}: topology {topology} is too large: "
                 f"{sum(size >= wanted for size in sizes)} of {len(sizes)} nodes of partition "
@@ -210,6 +212,14 @@ def _must_wait(report: Report, devices: Mapping[_Node, int]) -> str:
     waiting = ", ".join(dict.fromkeys(too_large))
     states = ", ".join(f"{node.name} ({node.state})" for node in out)
     return f"runs on {waiting} wait until nodes are back that Slurm cannot use: {states}"
+
+
+def excluded_by(options: Sequence[str]) -> set[str]:
+    """The nodes that options of sbatch leave out."""
+    parser = ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-x", "--exclude", nargs="?")
+    names = parser.parse_known_args(options)[0].exclude
+    return {name for (name,) in ask("scontrol", "show", "hostnames", names)} if names else set()
 
 
 def gpus_of(resources: str, gres: str | None = None) -> int:
