@@ -36,10 +36,10 @@ TABLES = {
         r"\toprule",
         rf"{' & '.join(HEADINGS).replace('Median', 'Median, images/s')} \\",
         r"\midrule",
-        r"PyTorch & 1n1g & 1234.57 & 1200.00 & 1250.25 & 1.00 & 100.0 \% & 3 & "
+        r"PyTorch & 1n1g & 1,235 & 1,200 & 1,250 & 1.00 & 100.0 \% & 3 & "
         r"not usable: 40.0 \% other work \\",
         r"{}[a\_b\&c], 50\% & 1n1g & oom &  &  &  &  & 0 & rank\_0 is full \\",
-        rf"PyTorch & 1n2g & 1234.57 & {DASH} & {DASH} & 1.00 & 100.0 \% & 1 & partial: {LACKS} \\",
+        rf"PyTorch & 1n2g & 1,235 & {DASH} & {DASH} & 1.00 & 100.0 \% & 1 & partial: {LACKS} \\",
         r"\bottomrule",
         r"\end{tabular}",
     ],
@@ -48,10 +48,10 @@ TABLES = {
         "",
         f"| {' | '.join(HEADINGS)} |",
         "| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |",
-        "| PyTorch | 1n1g | 1234.57 | 1200.00 | 1250.25 | 1.00 | 100.0 % | 3 "
+        "| PyTorch | 1n1g | 1,235 | 1,200 | 1,250 | 1.00 | 100.0 % | 3 "
         "| not usable: 40.0 % other work |",
         r"| \[a\_b&c\], 50% | 1n1g | oom |  |  |  |  | 0 | rank\_0 is full |",
-        f"| PyTorch | 1n2g | 1234.57 | {DASH} | {DASH} | 1.00 | 100.0 % | 1 | partial: {LACKS} |",
+        f"| PyTorch | 1n2g | 1,235 | {DASH} | {DASH} | 1.00 | 100.0 % | 1 | partial: {LACKS} |",
     ],
     "csv": [
         "system,topology,median,min,max,speedup,efficiency,runs,remarks,unit",

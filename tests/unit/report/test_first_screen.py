@@ -57,6 +57,7 @@ def test_colours_failures_and_marks_stand_in_their_rows(screen):
     assert len(gone) == 2 * 2 + 1
     assert "PaddlePaddle" in gone[0]
     assert "failed: rank 3: &lt;script&gt;" in gone[0]
+    assert screen.count('title="1 of 7 repeats not measured; timeout: no sign') == 2
     for mark in "bound by loader", "machine busy":
         marked = [row for row in rows_of(screen) if mark in row]
         assert len(marked) == 2 * 2

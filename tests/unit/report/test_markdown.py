@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from reperf.layout import PUBLISHED_KINDS
+from reperf.number_format import in_four_digits
 from reperf.report.markdown import literal
 from reperf.text import FILLERS
 
@@ -34,7 +35,7 @@ def test_the_table_of_a_suite_holds_its_medians_and_speedups(tokens, big_benchma
     shown = rows(tokens)
     for cell in big_benchmark.summary.dropna(subset="throughput_median").itertuples():
         shape = [str(cell.num_nodes), str(cell.devices_per_node), str(cell.batch_size_per_device)]
-        numbers = [f"{cell.throughput_median:.2f}", f"{cell.throughput_min:.2f}"]
+        numbers = [*map(in_four_digits, (cell.throughput_median, cell.throughput_min))]
         row = next(row for row in shown if row[1:4] == shape and row[5:7] == numbers)
         assert (row[8], row[11]) == (f"{cell.speedup:.2f}", computed[cell.precision])
 

@@ -137,6 +137,11 @@ def crops(it: Benchmark, system: str, **changes: str) -> Benchmark:
     return it.but(**tables).with_runs(log=list(logs)).with_records(change)
 
 
+def fp32_alone(it: Benchmark) -> Benchmark:
+    status = it.summary["status"]
+    return it.with_cells(status=status.where(it.summary["precision"] == "fp32", "unsupported"))
+
+
 LOGS = {"entries": (), "sources": (LogSource(path="theirs.zip"),)}
 SMALL = {"shape": {"image_size": 64}}
 FOREIGN = {"source": "logs.zip"}
@@ -170,10 +175,12 @@ BESIDE = ("Beside the published numbers",)
             ("No cell could be tried.", "0 training runs", "Left out: OneFlow, "),
             (),
         ),
+        (fp32_alone, ("No system of these suites can run: resnet50-amp.",), ("No cell could",)),
     ],
     ids=[
         *("no repeats", "random crops", "crops", "no crops", "equal crops", "small images", "logs"),
         *("logs of small images", "synthetic", "another unit", "logs of others", "nothing ran"),
+        "FP32 ran",
     ],
 )
 def test_a_report_says_what_it_is_of(big_benchmark, change, said, never):
@@ -226,4 +233,4 @@ def test_one_run_alone_shows_no_spread(big_benchmark):
     assert (html.count("<b>123.5</b>"), html.count(">123.5</a>")) == (2, 1)
     for name in ("least", "greatest", "iqr", "interval"):
         assert f'id="show-{name}"' not in html  # no column without a value
-    assert "| 1 | 123.45 | \N{EN DASH} | \N{EN DASH} |" in markdown
+    assert "| 1 | 123.5 | \N{EN DASH} | \N{EN DASH} |" in markdown

@@ -30,6 +30,7 @@ DIVISION = (
 """The columns of check.csv."""
 _QUOTED = 600  # how many characters of a line are quoted. Those of our own logs are half as long.
 _NO_EXAMPLE = "  No number of this suite follows from two lines of a log alone."
+_NO_NUMBER = "  No number of this suite was measured."
 
 Row = Mapping[str, Any]
 _Line = tuple[int, Record]  # a record, and the number of its line, from 1
@@ -64,7 +65,7 @@ def worked_example(measurements: pd.DataFrame, place: Callable[[str], Path]) -> 
         with suppress(OSError, Refused):
             if example := _example(row, place(_file_of(row))):
                 return example
-    return _NO_EXAMPLE
+    return _NO_EXAMPLE if "ok" in {*measurements["status"]} else _NO_NUMBER
 
 
 def _file_of(row: Row) -> str:

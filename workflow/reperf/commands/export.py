@@ -11,7 +11,7 @@ from reperf.drawing.labels import title_of, unit_of
 from reperf.drawing.panels import Entry, entries_of
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
-from reperf.number_format import ABSENT, percent, plain_number, sharing
+from reperf.number_format import ABSENT, in_four_digits, percent, plain_number, sharing
 from reperf.suggestions import allowed
 from reperf.tables import read_summary
 from reperf.text import in_markdown, printable
@@ -96,7 +96,7 @@ def _row(entry: Entry, *, exact: bool) -> Sequence[str]:
     if exact:
         numbers = ["" if pd.isna(value) else repr(float(value)) for value in values]
     else:
-        numbers = [*map(plain_number, values[:-1]), percent(values[-1])]
+        numbers = [*map(in_four_digits, values[:3]), plain_number(values[3]), percent(values[4])]
     nothing = "" if exact else ABSENT
     if cell.n == 1:
         numbers[1:3] = nothing, nothing

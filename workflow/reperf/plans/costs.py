@@ -168,7 +168,8 @@ def _duration(report: Report, costs: Collection[Cost]) -> str:
     """How long all of it takes on the nodes that there are."""
     nodes = report.slurm.nodes if report.slurm else 1  # runs on hosts take turns
     typical, most = (_in_words(hours / nodes) for hours in _summed(costs))
-    where = f"on {count(nodes, 'node')} if none of them waits" if report.slurm else "here"
+    where = f"on {count(nodes, 'node')}" if report.slurm else "here"
+    where += " if none of them waits" * (nodes > 1)
     return f"in all {typical} {where} (at most {most}); builds and failed runs come on top"
 
 

@@ -459,6 +459,11 @@ class Context:
         return dict(why)
 
     @property
+    def nothing_runs(self) -> list[str]:
+        """The suites of which no cell can run at all."""
+        return [suite.name for suite in self.suites if not suite.tried and not suite.unplaced]
+
+    @property
     def what_was_measured(self) -> str:
         """The number of runs that were trained here, and of logs that others made."""
         placed = sum(run.row.source != "" for suite in self.suites for run in suite.runs)
