@@ -237,10 +237,12 @@ def test_bad_input_is_one_line(benchmark):
 @pytest.mark.weekly
 def test_a_node_that_gets_no_jobs_is_told_and_one_alone_is_refused(benchmark):
     drain = ["scontrol", "update", "reason=test"]
-    benchmark.cluster.run([*drain, "nodename=node[2-4]", "state=drain"])
+    excluded = {"nodes": 3, "devices_per_node": 8, "options": ["--exclude=node[3-4]"]}
+    benchmark.configure(cluster=excluded)
+    benchmark.cluster.run([*drain, "nodename=node2", "state=drain"])
     try:
         answer = benchmark.call("reperf", "survey", "--profile", "slurm")
     finally:
-        benchmark.cluster.run([*drain, "nodename=node[2-4]", "state=resume"])
+        benchmark.cluster.run([*drain, "nodename=node2", "state=resume"])
     there = "a survey compares nodes: the nodes that get jobs are: node1; allowed: two or more"
     assert answer.stdout.splitlines()[-1] == f"reperf: {there}"
