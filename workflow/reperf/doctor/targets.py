@@ -19,7 +19,6 @@ from reperf.training.slurm import ask, check_cluster, excluded_by
 WAIT_SECONDS = 60
 """How long a node may be busy with other jobs before the doctor gives up on it."""
 _JOB_MINUTES = 5
-_EXCLUDED = "cluster.options exclude it"
 _USABLE = re.compile(r"(idle|mixed|allocated|completing|planned)[~#%^@-]?")
 
 
@@ -49,8 +48,7 @@ class Partition(Nodes):
         devices = report.largest_shape[1]
         with_gpus = report.on("cuda")
         gpus = [gpus_option(cluster.gres, with_gpus.largest_shape[1])] if with_gpus.suites else []
-        self._partition = cluster.partition
-        self._excluded = excluded_by(cluster.options)
+        self._partition, self._excluded = cluster.partition, excluded_by(cluster.options)
         self._options = [
             f"--immediate={WAIT_SECONDS}",
             "--job-name=reperf-doctor",
@@ -67,9 +65,10 @@ class Partition(Nodes):
         # The reason comes last: it is free text, often that of NHC, and may hold bars.
         lines = ask("sinfo", "--Node", "--format=%N|%P|%T|%E")
         return {
-            node: _EXCLUDED if node in self._excluded else _why_not(state, "|".join(reason))
+            node: "" if _USABLE.fullmatch(state) else _out_of_service(state, "|".join(reason))
             for node, partition, state, *reason in lines
-            if (partition.rstrip("*") == self._partition if self._partition else "*" in partition)
+            if node not in self._excluded
+            and (partition.rstrip("*") == self._partition if self._partition else "*" in partition)
         }
 
     def on(self, node: str) -> list[str]:
@@ -100,9 +99,7 @@ class Hosts(Nodes):
         return self.on(nodes[0])
 
 
-def _why_not(state: str, reason: str) -> str:
-    if _USABLE.fullmatch(state):
-        return ""
+def _out_of_service(state: str, reason: str) -> str:
     why = "" if reason.strip() in ("", "none") else f": {reason.strip()}"
     return f"Slurm says that it is {state}{why}"
 
