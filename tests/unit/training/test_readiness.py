@@ -3,6 +3,7 @@
 import logging
 import os
 import resource
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -48,12 +49,10 @@ def test_a_call_says_that_the_machine_is_busy_and_goes_on_or_waits(caplog, on_bu
     assert [line[: len(start)] for line, start in zip(lines, said, strict=True)] == said
 
 
-def test_ctrl_c_ends_the_wait_in_one_line():
-    def interrupted(_: float) -> None:
-        raise KeyboardInterrupt
-
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_and_kill_end_the_wait_in_one_line(number):
     with pytest.raises(ReperfError, match=f"stopped while waiting for other work to end: {WORK}"):
-        begin_or_wait("wait", lambda: BUSY, interrupted)
+        begin_or_wait("wait", lambda: BUSY, lambda _: signal.raise_signal(number))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import signal
 import time
 from collections.abc import Callable, Collection
 from typing import Any
@@ -61,15 +62,19 @@ def begin_or_wait(
         return
     logger.warning(f"this machine is busy: {work}; waiting until that ends, as on_busy asks")
     begun, quiet, looks = time.monotonic(), 0, 0
-    while quiet < QUIET_LOOKS:
-        try:
+    # Snakemake's own handler notes SIGTERM, and ends its jobs, of which there are none yet.
+    former = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        while quiet < QUIET_LOOKS:
             pause(SECONDS_BETWEEN_LOOKS)
-        except KeyboardInterrupt:
-            raise ReperfError(f"stopped while waiting for other work to end: {work}") from None
-        work, looks = look()[0], looks + 1
-        quiet = 0 if work else quiet + 1
-        if work and looks % LOOKS_BETWEEN_LINES == 0:
-            logger.warning(f"still waiting: {work}")
+            work, looks = look()[0], looks + 1
+            quiet = 0 if work else quiet + 1
+            if work and looks % LOOKS_BETWEEN_LINES == 0:
+                logger.warning(f"still waiting: {work}")
+    except KeyboardInterrupt:
+        raise ReperfError(f"stopped while waiting for other work to end: {work}") from None
+    finally:
+        signal.signal(signal.SIGTERM, former)
     minutes = (time.monotonic() - begun) / 60
     logger.warning(f"this machine is idle after {minutes:.0f} min; the runs begin")
 
