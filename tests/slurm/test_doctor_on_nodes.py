@@ -82,15 +82,9 @@ def test_ill_nodes_are_named_and_the_others_still_looked_at(benchmark, built_env
         finally:
             benchmark.cluster.run([*drain, "state=resume"])
     assert status == 1, printed
-    assert of_check(kept, "answer") == [
-        ("warning", ["node4"]),
-        ("ok", ["node1", "node2", "node3"]),
-    ]
+    assert of_check(kept, "answer") == [("warning", ["node4"]), ("ok", ["node1", "node2", "node3"])]
     assert of_check(kept, "work folder") == [("ok", ["node1", "node2"]), ("error", ["node3"])]
-    assert of_check(kept, "build pytorch") == [
-        ("ok", ["node1"]),
-        ("error", ["node2", "node3"]),
-    ]
+    assert of_check(kept, "build pytorch") == [("ok", ["node1"]), ("error", ["node2", "node3"])]
     missing = benchmark.folder / LockBuild(load_systems()["pytorch"], "cpu").folder
     assert f"error\tbuild pytorch\tnode2, node3\t{missing}: not there\t" in printed
     assert "node4\tSlurm says that it is drained: test" in printed

@@ -30,10 +30,7 @@ def benchmark(cluster, tmp_path, environments) -> SlurmBenchmark:
 
 
 def survey(
-    benchmark: SlurmBenchmark,
-    *options: str,
-    topologies: tuple[str, ...] = ("1n1g",),
-    **shape: int,
+    benchmark: SlurmBenchmark, *options: str, topologies: tuple[str, ...] = ("1n1g",), **shape: int
 ) -> tuple[int, str, dict]:
     """The exit status, what is printed, and what is kept."""
     configure(benchmark, topologies, shape)

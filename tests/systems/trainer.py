@@ -24,13 +24,7 @@ from reperf.records.run_record import RunRecord
 from reperf.systems import SYSTEMS, System
 from reperf.systems.workloads import load_workloads
 
-from tests.helpers.shapes import (
-    TINY_BERT,
-    TINY_GPT2,
-    TINY_LLAMA,
-    TINY_TRANSFORMER,
-    TINY_WORD2VEC,
-)
+from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_LLAMA, TINY_TRANSFORMER, TINY_WORD2VEC
 from tests.systems.train_once import LIMIT_IS_OVER
 
 # A run of seconds on two processes; what tests change, they say.

@@ -27,6 +27,11 @@ def in_four_digits(value: Value) -> str:
     return f"{value:,.{max(0, 4 - before)}f}"
 
 
+def spread(value: Value, runs: int) -> str:
+    """A number of the repeats' spread, which a single run has none of."""
+    return in_four_digits(value) if runs > 1 else ABSENT
+
+
 def plain_number(value: Value) -> str:
     """Two decimals, nothing else: "12411.97"."""
     return ABSENT if pd.isna(value) else f"{value:.2f}"

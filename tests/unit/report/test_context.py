@@ -27,7 +27,7 @@ def test_every_run_is_found_under_its_cell_with_its_own_record_if_it_has_one(
         assert run.row.log == f"{run.record.run.folder}/train.log"
     without = big_benchmark.but(records=[]).context
     assert [run.record for suite in without.suites for run in suite.runs] == [None] * 140
-    assert without.days is None
+    assert without.days == ()
     assert without.machines == without.setups == without.commits == []
 
 

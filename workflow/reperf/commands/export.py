@@ -11,7 +11,7 @@ from reperf.drawing.labels import title_of, unit_of
 from reperf.drawing.panels import Entry, entries_of
 from reperf.errors import ReperfError
 from reperf.layout import ALL_SUMMARY
-from reperf.number_format import ABSENT, in_four_digits, percent, plain_number, sharing
+from reperf.number_format import in_four_digits, percent, plain_number, sharing
 from reperf.suggestions import allowed
 from reperf.tables import read_summary
 from reperf.text import in_markdown, printable
@@ -93,14 +93,13 @@ def _row(entry: Entry, *, exact: bool) -> Sequence[str]:
     if not entry.measured:
         return *place, cell.status, "", "", "", "", runs, printable(cell.reason)
     values = [getattr(cell, name) for name in NUMBERS.values()]
+    if cell.n == 1:
+        values[1:3] = float("nan"), float("nan")
+    if entry.scattered:
+        values[3:] = float("nan"), float("nan")
     if exact:
         numbers = ["" if pd.isna(value) else repr(float(value)) for value in values]
     else:
         numbers = [*map(in_four_digits, values[:3]), plain_number(values[3]), percent(values[4])]
-    nothing = "" if exact else ABSENT
-    if cell.n == 1:
-        numbers[1:3] = nothing, nothing
-    if entry.scattered:
-        numbers[-2:] = nothing, nothing
     partial = [] if cell.status == "ok" else [f"{cell.status}: {printable(cell.reason)}"]
     return *place, *numbers, runs, ", ".join(partial + entry.marks)

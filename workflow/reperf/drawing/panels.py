@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from statistics import median
 from typing import Any, Generic, Literal, TypeVar
 
@@ -125,8 +126,7 @@ class Panel(Generic[Compared]):
 
     ranked: tuple[Rival[Compared], ...]
     missing: tuple[Compared, ...]
-    again: bool = False
-    """Whether the panel before it has as many devices, on fewer nodes."""
+    again: bool  # whether the panel before it has as many devices, on fewer nodes
 
     @property
     def _row(self) -> Row:
@@ -149,10 +149,6 @@ class Panel(Generic[Compared]):
     @property
     def first(self) -> Rival[Compared]:
         return self.ranked[0]
-
-    @property
-    def second(self) -> Rival[Compared]:
-        return self.ranked[1]
 
     @property
     def load(self) -> float:
@@ -199,9 +195,8 @@ def panels(cells: Iterable[Compared]) -> list[Panel[Compared]]:
         row = cell.row
         devices = int(row.num_nodes) * int(row.devices_per_node)
         groups[devices, int(row.num_nodes), sharing(row), row.unit].append(cell)
-    keys = sorted(groups)
-    pairs = zip(keys, [None, *(key[0] for key in keys)], strict=False)
-    return [_panel(groups[key], again=key[0] == before) for key, before in pairs]
+    pairs = pairwise([(0,), *sorted(groups)])
+    return [_panel(groups[key], again=key[0] == before[0]) for before, key in pairs]
 
 
 def finding(shown: Sequence[Panel[Any]]) -> str:
@@ -272,21 +267,19 @@ def _outcome(panel: Panel[Any]) -> str:
 
 def _sizes(where: Sequence[Panel[Any]]) -> str:
     """The device counts of some panels: "1, 8 and 16 GPUs"."""
-    last = [panel for panel in where if not panel.again][-1:]
-    *before, size = [
-        panel.size if panel.again or panel is last[0] else str(panel.devices) for panel in where
-    ]
-    return f"{', '.join(before)} and {size}" if before else size
+    *before, last = where
+    sizes = ", ".join(one.size if one.again else str(one.devices) for one in before)
+    return f"{sizes} and {last.size}" if before else last.size
 
 
 def _detail(panel: Panel[Any]) -> str:
     """How far the next is below the fastest, as its row has it, and how sure that is."""
-    first, second = panel.first.cell, panel.second.cell
-    over = panel.second.ratio
+    rival = panel.ranked[1]
+    first, second, over = panel.first.cell, rival.cell, rival.ratio
     if panel.first.verdict == "fastest":
         return f"{second.series} is {_below(over)} it{_interval(over, below=True)}"
     unsure = [one.cell.series for one in panel.ranked if one.verdict != "slower"][1:]
-    if panel.second.verdict == "cannot be told" or len(unsure) < len(panel.ranked) - 1:
+    if rival.verdict == "cannot be told" or len(unsure) < len(panel.ranked) - 1:
         if len(unsure) > 1:
             return f"{first.series} cannot be told from {len(unsure)} others"
         within = _interval(over) if unsure == [second.series] else ""

@@ -24,8 +24,7 @@ class RunView:
 
     row: Row
     record: RunRecord | None
-    usual_start: float | None = None
-    """What most other systems' loss on the same first batch is, if this run's is another."""
+    usual_start: float | None = None  # most others' loss on the same first batch, if another
 
     @property
     def record_path(self) -> str:
@@ -77,24 +76,13 @@ class CellView(Entry):
         types = [str(record.computed_in) for record in records if record.computed_in]
         return "; ".join(dict.fromkeys(types)) or ABSENT
 
-    @property
-    def least(self) -> float | None:
-        """The least throughput of the runs; None for a single run, which has no spread."""
-        return self.row.throughput_min if self.row.n > 1 else None
-
-    @property
-    def greatest(self) -> float | None:
-        """The greatest throughput, likewise."""
-        return self.row.throughput_max if self.row.n > 1 else None
-
 
 @dataclass(frozen=True)
 class SharedCell:
     """A measured cell, and the data-parallel one that stands beside it."""
 
     cell: CellView
-    data_parallel: CellView | None
-    """On the same topology: the fastest of the same framework, or else of all; None without one."""
+    data_parallel: CellView | None  # the fastest of the same framework, or else of all
 
     @property
     def ratio(self) -> float | None:

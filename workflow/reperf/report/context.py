@@ -26,7 +26,15 @@ from reperf.measuring.marks import BOUND_BY_LOADER, BUSY, NOT_USABLE, STRAY, THR
 from reperf.measuring.node_effects import SlowNode, slow_nodes, with_marks
 from reperf.measuring.statistics import WIDE, Ratio, no_turns, ratio, repeats_for_interval
 from reperf.measuring.summary import strays_of
-from reperf.number_format import ABSENT, day_and_time, in_four_digits, memory, number, percent
+from reperf.number_format import (
+    ABSENT,
+    day_and_time,
+    in_four_digits,
+    memory,
+    number,
+    percent,
+    spread,
+)
 from reperf.published import PublishedTable, epochs_beside, published_for, published_without_size
 from reperf.records.cell_key import short
 from reperf.records.diagnosis import Diagnosis
@@ -47,19 +55,13 @@ class Further(NamedTuple):
 
     name: str
     heading: str
-    text: Callable[[Row], str]
-    """The text for a row of summary.csv; a dash if the row holds no value."""
+    text: Callable[[Row], str]  # for a row of summary.csv; a dash if it holds no value
 
 
 def _range_of(row: Row) -> str:
     if pd.isna(row.speedup_low):
         return ABSENT
     return f"{number(row.speedup_low)} to {number(row.speedup_high)}"
-
-
-def _spread(row: Row, value: float) -> str:
-    """A number of the repeats' spread, which a single run has none of."""
-    return in_four_digits(value) if row.n > 1 else ABSENT
 
 
 def _interval_of(row: Row) -> str:
@@ -70,8 +72,8 @@ def _interval_of(row: Row) -> str:
 
 
 FURTHER = (
-    Further("least", "Min", lambda row: _spread(row, row.throughput_min)),
-    Further("greatest", "Max", lambda row: _spread(row, row.throughput_max)),
+    Further("least", "Min", lambda row: spread(row.throughput_min, row.n)),
+    Further("greatest", "Max", lambda row: spread(row.throughput_max, row.n)),
     Further("iqr", "IQR", lambda row: in_four_digits(row.throughput_iqr)),
     Further("interval", "Interval of the median", _interval_of),
     Further("each", "Median per device", lambda row: in_four_digits(row.per_device)),
@@ -103,8 +105,7 @@ class LooseTable(NamedTuple):
     """A published table that names no batch size, so that nothing in it is the same cell."""
 
     table: PublishedTable
-    rows: tuple[tuple[CellView, Row], ...]
-    """Measured cells, each with what was published of its system and topology."""
+    rows: tuple[tuple[CellView, Row], ...]  # measured cells, each with what was published
 
 
 @dataclass(frozen=True)
@@ -114,14 +115,11 @@ class SuiteView:
     config: Suite
     title: str
     unit: str
-    sets: dict[str, list[str]]
-    """The data sets that were read, with their samples -> their bytes in each format."""
+    sets: dict[str, list[str]]  # data sets that were read -> their bytes in each format
     cells: tuple[CellView, ...]
     unplaced: tuple[Row, ...]  # the logs that are in no cell: their rows of measurements.csv
-    without_size: tuple[PublishedTable, ...] = ()
-    """Published tables of the same workload and precision that name no batch size."""
-    published_epochs: pd.DataFrame | None = None
-    """Of the same training on the same topologies; None where nothing published is shown."""
+    without_size: tuple[PublishedTable, ...] = ()  # published tables that name no batch size
+    published_epochs: pd.DataFrame | None = None  # of the same training on the same topologies
 
     @property
     def name(self) -> str:
@@ -327,8 +325,7 @@ class Context:
     diagnosis: Diagnosis | None
     tables: tuple[str, ...]  # the files that hold the numbers
     archives: dict[str, str]  # the archives of the suites, each with its SHA-256
-    slow_nodes: tuple[SlowNode, ...] = ()
-    """The nodes that are slower than the others, according to all single-node runs."""
+    slow_nodes: tuple[SlowNode, ...] = ()  # according to all single-node runs
     limits: ClassVar[dict[str, float]] = {
         "bound_by_loader": BOUND_BY_LOADER,
         "beside": BESIDE,
@@ -459,11 +456,6 @@ class Context:
         return dict(why)
 
     @property
-    def nothing_runs(self) -> list[str]:
-        """The suites of which no cell can run at all."""
-        return [suite.name for suite in self.suites if not suite.tried and not suite.unplaced]
-
-    @property
     def what_was_measured(self) -> str:
         """The number of runs that were trained here, and of logs that others made."""
         placed = sum(run.row.source != "" for suite in self.suites for run in suite.runs)
@@ -477,12 +469,10 @@ class Context:
         return Counter(cell.row.status for cell in self.tried)
 
     @property
-    def days(self) -> tuple[str, str] | None:
+    def days(self) -> tuple[str, ...]:
         """The days of the first run's start and the last one's end, ISO 8601, UTC."""
-        if not self.records:
-            return None
-        first = min(record.started for record in self.records)
-        return first[:10], max(record.ended for record in self.records)[:10]
+        times = [time for record in self.records for time in (record.started, record.ended)]
+        return (min(times)[:10], max(times)[:10]) if times else ()
 
     @property
     def device(self) -> str:
@@ -595,8 +585,8 @@ def _suite(
 ) -> SuiteView:
     unit = unit_of(cells)
     # Published reports trained on real samples, as usual.
-    usual_shape = load_workloads()[suite.workload].default_shape
-    beside = published and suite.input != "synthetic" and suite.shape == usual_shape
+    usual = suite.shape == load_workloads()[suite.workload].default_shape
+    beside = published and suite.input != "synthetic" and usual
     others = _published(suite, cells, unit) if beside else {}
     records = [run.record for row in cells.itertuples() for run in runs[cell_of(row)]]
     return SuiteView(

@@ -7,7 +7,6 @@ import shlex
 import shutil
 import sys
 import time
-from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -216,9 +215,7 @@ def _must_wait(report: Report, devices: Mapping[_Node, int]) -> str:
 
 def excluded_by(options: Sequence[str]) -> set[str]:
     """The nodes that options of sbatch leave out."""
-    parser = ArgumentParser(add_help=False, allow_abbrev=False)
-    parser.add_argument("-x", "--exclude", nargs="?")
-    names = parser.parse_known_args(options)[0].exclude
+    names = ",".join(one[10:] for one in options if one.startswith("--exclude="))
     return {name for (name,) in ask("scontrol", "show", "hostnames", names)} if names else set()
 
 
