@@ -169,7 +169,8 @@ def _try(
     nodes: Nodes, report: Report, names: tuple[str, ...], runs: dict[str, Run]
 ) -> Sequence[Trial]:
     """Try some systems on the named nodes, one after the other."""
-    chosen = {name: on_nodes(report, run, len(names)).model_dump() for name, run in runs.items()}
+    tried = {name: on_nodes(report, run, len(names)) for name, run in runs.items()}
+    chosen = {name: run.model_dump(mode="json") for name, run in tried.items()}
     cluster = report.cluster and report.cluster.of_launch()
     seconds = len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
     reached = report.cluster.reached() if report.cluster else {}
