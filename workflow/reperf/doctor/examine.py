@@ -169,14 +169,13 @@ def _try(
     nodes: Nodes, report: Report, names: tuple[str, ...], runs: dict[str, Run]
 ) -> Sequence[Trial]:
     """Try some systems on the named nodes, one after the other."""
-    tried = {name: on_nodes(report, run, len(names)) for name, run in runs.items()}
-    chosen = {name: run.model_dump(mode="json") for name, run in tried.items()}
+    chosen = {name: on_nodes(report, run, len(names)).model_dump() for name, run in runs.items()}
     cluster = report.cluster and report.cluster.of_launch()
     seconds = len(runs) * (TIME_LIMIT + _SECONDS_BETWEEN)
     reached = report.cluster.reached() if report.cluster else {}
     if reached:
         reached["hosts"] = [host for host in reached["hosts"] if name_of(host) in names]
-    request = json.dumps({"runs": chosen, "cluster": cluster, "reached": reached})
+    request = json.dumps({"runs": chosen, "cluster": cluster, "reached": reached}, default=str)
     with _started(nodes.on_all(names, seconds), "reperf.doctor.trials", request) as process:
         answer, trouble = _end_of(process, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:
