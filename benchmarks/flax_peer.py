@@ -17,7 +17,7 @@ from trainers.contract.driver import Work
 from trainers.contract.flags import parse_flags
 from trainers.contract.recipe import AdamW, dropout_of
 from trainers.contract.steplog import StepLog
-from trainers.frameworks.jax.backend import Backend
+from trainers.frameworks.jax.backend import Backend, precision_of_products
 from trainers.frameworks.jax.before import prepare
 
 Tree = dict[str, Any]
@@ -62,14 +62,14 @@ def run(recipe, make: Callable[..., Model], arguments: Iterable[str] = sys.argv[
     with log.to_the_end():
         prepare(flags)  # its cores and its memory, as ours
         jax.config.update("jax_platforms", flags.device)
-        jax.config.update("jax_default_matmul_precision", "highest")  # fp32 means fp32
+        jax.config.update("jax_default_matmul_precision", precision_of_products(flags))  # as ours
         work = Work(recipe, flags, flags.batch_size, Backend.computes)
-        _train(work, make(flags, jnp.dtype(work.precision.compute)), log)
+        _train(work, make(flags, jnp.dtype(work.precision.dtype)), log)
 
 
 def _train(work: Work, trained: Model, log: StepLog) -> None:
     optimizer = optimizer_of(work, trained.decayed)
-    scale = work.precision.loss_scale or 1.0
+    scale = work.precision.factor
     log.configured(
         sum(one.size for one in jax.tree.leaves(trained.weights)),
         trained.framework,

@@ -66,6 +66,7 @@ OF_LLAMA = Field(
 FIELDS = {
     **{("pytorch", f"llama3-{size}"): OF_LLAMA for size in ("1b", "8b", "70b")},
     ("pytorch", "bert-base"): Field({"transformers": ("huggingface_bert.py",)}, TRANSFORMERS),
+    ("pytorch", "gpt2-124m"): Field({"transformers": ("huggingface_gpt2.py",)}, TRANSFORMERS),
     ("pytorch", "resnet50"): Field(
         {name: ("resnet50_of_others.py", name) for name in RESNETS},
         ("torchvision==0.28.0", "timm==1.0.31"),
@@ -78,7 +79,9 @@ FIELDS = {
     ("jax", "resnet50"): Field({"flax": ("flax_resnet50.py",)}, FLAX),
 }
 NOBODY = Field({}, ())
-BATCH_SIZES = {"bert-base": 4} | dict.fromkeys(("llama3-1b", "llama3-8b", "llama3-70b"), 1)
+BATCH_SIZES = {"bert-base": 4} | dict.fromkeys(
+    ("gpt2-124m", "llama3-1b", "llama3-8b", "llama3-70b"), 1
+)
 """Of a workload, if none is asked for and it is not 16."""
 
 # Asked of a checkout, whose library knows its own trainers.

@@ -10,7 +10,7 @@ from reperf.builds import LockBuild
 from reperf.systems import load_systems
 
 from tests.helpers.refusal import cannot_run
-from tests.helpers.shapes import TINY_BERT, TINY_LLAMA
+from tests.helpers.shapes import TINY_BERT, TINY_GPT2, TINY_LLAMA
 from tests.helpers.small_benchmark import ROOT
 from tests.slurm.cluster import why_not
 
@@ -20,9 +20,9 @@ ASKED = dict(re.findall(r"^python benchmarks/(\S+)(.*)$", README, re.MULTILINE))
 
 NUMBER = r"(\d+\.\d+)"
 TRAINED = "--rounds=1 --warmup=1 --iterations=1 --batch-size=2 --shape"
-BERT, LLAMA = (
+BERT, GPT2, LLAMA = (
     f"{TRAINED} {' '.join(f'{name}={number}' for name, number in shape.items())}"
-    for shape in (TINY_BERT, TINY_LLAMA)
+    for shape in (TINY_BERT, TINY_GPT2, TINY_LLAMA)
 )
 RESNET = f"{TRAINED} image_size=32"
 LOADED = "--rounds=1 --images=300 --threads=1 --batches=1"
@@ -106,11 +106,15 @@ BRIEF = [
     *(
         (
             "training.py",
-            f"--system={system} --workload=llama3-8b {LLAMA}",
+            f"--system={system} --workload={small}",
             OURS_BESIDE.format(peer),
             [system],
         )
-        for system, peer in (("pytorch", "torchtitan"), ("jax", "transformers"))
+        for system, small, peer in (
+            ("pytorch", f"gpt2-124m {GPT2}", "transformers"),
+            ("pytorch", f"llama3-8b {LLAMA}", "torchtitan"),
+            ("jax", f"llama3-8b {LLAMA}", "transformers"),
+        )
     ),
     (
         "training.py",

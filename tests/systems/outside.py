@@ -57,24 +57,9 @@ def bert(recipe, flags) -> Model:
 
 
 def gpt2(recipe, flags) -> Model:
-    from transformers import GPT2Config, GPT2LMHeadModel  # noqa: PLC0415
+    import huggingface_gpt2  # noqa: PLC0415
 
-    shape = flags.shape
-    config = GPT2Config(
-        vocab_size=shape["vocabulary"],
-        n_positions=shape["context"],
-        n_embd=shape["hidden"],
-        n_layer=shape["layers"],
-        n_head=shape["heads"],
-        **dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0),
-    )
-    network = GPT2LMHeadModel(config)
-    weights = [*network.parameters()]  # in our order, linear layers transposed
-    ours = initial_weights(recipe, flags)
-    with torch.no_grad():
-        for (name, weight), (_, start) in zip(network.named_parameters(), ours, strict=True):
-            linear = len(start.shape) == 2 and ".h." in name
-            weight.copy_(torch.from_numpy(start.T if linear else start))
+    network = huggingface_gpt2.make_model(flags)
     tokens, following = map(torch.from_numpy, synthetic_batch(recipe, flags, 0))
 
     def loss() -> torch.Tensor:
@@ -82,7 +67,7 @@ def gpt2(recipe, flags) -> Model:
         return nn.functional.cross_entropy(logits.flatten(0, 1), following.flatten())
 
     decayed = [*map(recipe.decays, recipe.weight_shapes(flags.shape))]
-    return Model(weights, decayed, loss)
+    return Model([*network.parameters()], decayed, loss)
 
 
 def llama(recipe, flags) -> Model:

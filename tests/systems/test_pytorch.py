@@ -120,7 +120,7 @@ def test_a_compiled_model_trains_the_same(pytorch):
 SAME_LAYERS = """
 import torch
 from torch import nn
-from trainers.frameworks.torch import compiled
+from trainers.frameworks.torch import compiled, gpt
 
 torch.manual_seed(0)
 PAIRS = {
@@ -142,11 +142,18 @@ for name, (usual, ours) in PAIRS.items():
             layer.zero_grad()
         for one, other in zip(*seen):
             assert torch.allclose(one, other, rtol=1e-4, atol=1e-5), (name, size)
+
+x, weight = torch.randn(2, 3, 8), torch.randn(50, 8)
+usual = gpt.products(x, weight)
+torch.set_autocast_enabled("cuda", True)  # under which rows are padded
+padded = gpt.products(x, weight)
+assert padded.shape[2] == gpt.LANES and padded[..., 50:].max() == -torch.inf
+assert torch.allclose(padded[..., :50], usual, atol=1e-5)
 """
 
 
 def test_layers_for_the_compiler_give_what_the_usual_ones_give(pytorch):
-    """Outputs, gradients and running averages, of even and odd images."""
+    """Outputs, gradients and running averages, of even and odd images; and padded logits."""
     pytorch.said("-c", SAME_LAYERS)
 
 

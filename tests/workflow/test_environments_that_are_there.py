@@ -47,6 +47,7 @@ def test_two_builds_stand_in_one_report_and_one_that_changes_is_trained_again_or
     assert environment["site"]["executable"] == f"{older}/bin/python"
     assert record["command"][0] == f"{older}/bin/python"
     assert begun_benchmark.planned("results/report.html") == {}
+    assert "devices of stand-in.site-" in begun_benchmark.said("reperf", "doctor")
     # Somebody upgrades a package: between plan and run it is refused, and planned anew after it.
     (packages,) = older.glob("lib/python3*/site-packages")
     (idna,) = packages.glob("idna-*.dist-info")

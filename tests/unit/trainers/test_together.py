@@ -10,8 +10,8 @@ import pytest
 from reperf.config import Window
 from reperf.measuring.measure import Measurement, Method, measure_log
 from trainers.contract.backend import Place
+from trainers.contract.meeting import Meeting, _connected
 from trainers.contract.ports import claimed_ports
-from trainers.contract.together import Meeting, _connected
 
 from tests.helpers.step_logs import planned_log
 from tests.unit.trainers.test_steplog import events, make_log

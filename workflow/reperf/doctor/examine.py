@@ -175,7 +175,7 @@ def _try(
     reached = report.cluster.reached() if report.cluster else {}
     if reached:
         reached["hosts"] = [host for host in reached["hosts"] if name_of(host) in names]
-    request = json.dumps({"runs": chosen, "cluster": cluster, "reached": reached})
+    request = json.dumps({"runs": chosen, "cluster": cluster, "reached": reached}, default=str)
     with _started(nodes.on_all(names, seconds), "reperf.doctor.trials", request) as process:
         answer, trouble = _end_of(process, WAIT_SECONDS + seconds + _SECONDS_BETWEEN)
     try:

@@ -191,7 +191,7 @@ PeakMemory = Literal["allocated", "in use", "resident", "address space"]
 is in use there; on a CPU what the process holds in memory or, under a limit, its address space."""
 
 
-Setting = bool | int | str  # the value of an environment variable, or of a framework's switch
+Setting = bool | int | str  # a variable's value, a switch's, or what else was changed
 
 
 class RunRecord(Sealed):
@@ -247,8 +247,8 @@ class RunRecord(Sealed):
     loader_threads: int | None = None
     """threads per device that read and decode, in the trainer's own process, as it said"""
     settings: dict[str, Setting] = Field({})
-    """what the trainer set within its process, as it said: environment variables, and switches of
-    the framework"""
+    """what the trainer set within its process, as it said: environment variables, switches of the
+    framework, and what else it changed, in words"""
     rank_seconds_alone: tuple[float | None, ...] = ()
     """seconds that each rank takes for the gradients of a batch while it waits for no other, as
     measured after the last iteration; null: its trainer cannot tell"""

@@ -10,7 +10,7 @@ from pathlib import Path
 from subprocess import TimeoutExpired
 
 from trainers.contract.compilers import COMPILED
-from trainers.contract.together import PARTING
+from trainers.contract.meeting import PARTING
 
 from reperf.building.code import digest_of_code
 from reperf.builds import (

@@ -17,8 +17,8 @@ from typing import NamedTuple
 import numpy as np
 
 from trainers.contract import process
+from trainers.contract.meeting import PARTING, Meeting
 from trainers.contract.steplog import Refused
-from trainers.contract.together import PARTING, Meeting
 from trainers.contract.weights import synthetic_batch
 
 

@@ -40,8 +40,8 @@ def depth(pipeline, stage):
 
 
 def rounds(pipeline, iterations):
-    """Batches for each replica of the first stage, so that no iteration lacks those behind it."""
-    # The last ones have nothing behind them and are quicker. They make as many batches as every
+    """Batches for each replica of the first stage, so that no iteration lacks those after it."""
+    # The last ones have nothing after them and are quicker. They make as many batches as every
     # stage can share equally.
     first, every = pipeline[0], int(np.lcm.reduce(pipeline))
     ahead = max(depth(pipeline, stage) * count for stage, count in enumerate(pipeline))

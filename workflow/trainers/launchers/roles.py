@@ -40,7 +40,7 @@ def _run_servers(flags, everybody, each):
         for place in range(each):
             number = flags.node_rank * each + place
             if everybody["CORES"] == "own":
-                # Those behind the trainers' cores; a process inherits them.
+                # Those after the trainers' cores; a process inherits them.
                 first = flags.devices_per_node * flags.threads + place * flags.server_threads
                 os.sched_setaffinity(0, usable[first : first + flags.server_threads])
             process = started(flags.command, dict(everybody, SERVER=str(number)))

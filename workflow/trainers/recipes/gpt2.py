@@ -24,7 +24,7 @@ OPTIMIZER = AdamW(beta1=0.9, beta2=0.95, epsilon=1e-8, weight_decay=0.1, clip=1.
 def weight_shapes(shape):
     """The weights in the order in which a token passes them.
 
-    A layer is attention, then two linear layers, each behind a layer norm and beside a shortcut.
+    A layer is attention, then two linear layers, each after a layer norm and beside a shortcut.
     Linear layers are [out, in]; the rows of "attention.qkv" are those of queries, of keys, then of
     values.
     """

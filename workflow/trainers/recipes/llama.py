@@ -43,7 +43,7 @@ def check(shape):
 
 def weight_shapes(shape):
     """The weights in the order in which a token passes them. Linear layers are [out, in]."""
-    # A layer is attention, then gated linear layers, each behind a norm and beside a shortcut.
+    # A layer is attention, then gated linear layers, each after a norm and beside a shortcut.
     # Queries, keys and values have matrices of their own, whose rows ranks can share.
     hidden, wide = shape["hidden"], shape["intermediate"]
     few = hidden // shape["heads"] * shape["key_heads"]

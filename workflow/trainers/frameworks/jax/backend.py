@@ -39,12 +39,8 @@ class Backend(contract.Backend):
     def __init__(self, flags, place):
         super().__init__(flags, place)
         jax.config.update("jax_platforms", flags.device)
-        # Of convolutions, too. Of its own JAX takes TF32 on a GPU. What is computed in 16 bits has
-        # one precision alone, and asking for the highest would forbid XLA its fused products.
-        products = "tensorfloat32" if flags.precision == "tf32" else "highest"
-        products = "default" if halves(flags) else products
         name = "jax_default_matmul_precision"
-        jax.config.update(name, settings.switched(name, products))
+        jax.config.update(name, settings.switched(name, precision_of_products(flags)))
         self._compiled = compiled_before(flags, place.rank)
         if self._compiled:
             there = os.path.exists(self._compiled)
@@ -152,6 +148,15 @@ class Backend(contract.Backend):
     def disconnect(self):
         if self.place.world_size > 1:
             jax.distributed.shutdown()  # which waits for all ranks
+
+
+def precision_of_products(flags):
+    """JAX's word for the precision of matrix products and convolutions."""
+    # By itself JAX takes TF32 on a GPU. What is computed in 16 bits has one precision alone, and
+    # asking for the highest would forbid XLA its fused products.
+    if halves(flags):
+        return "default"
+    return "tensorfloat32" if flags.precision == "tf32" else "highest"
 
 
 class Step(contract.Step):

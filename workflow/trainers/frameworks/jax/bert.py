@@ -1,10 +1,9 @@
 """BERT for JAX; trainers/recipes/bert.py says what it is."""
 
-import jax
 import jax.numpy as jnp
 
 from trainers.contract.recipe import dropout_of
-from trainers.frameworks.jax.layers import Layers, cross_entropy, linear
+from trainers.frameworks.jax.layers import Layers, cross_entropy, gelu, linear
 from trainers.inputs.sentences import sentence_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import bert
 
@@ -28,7 +27,7 @@ class Bert:
         for number in range(self._shape["layers"]):
             x = self._layer(layers, f"layer{number}.", x, mask)
         x_masked = jnp.take_along_axis(x, positions[:, :, None], 1)
-        words = layers.norm("mlm", _gelu(layers.linear("mlm.transform", x_masked)))
+        words = layers.norm("mlm", gelu(layers.linear("mlm.transform", x_masked)))
         logits = linear(words, weights["embeddings.word.weight"], weights["mlm.bias"])
         losses = cross_entropy(logits.reshape(-1, logits.shape[-1]), masked.flatten())
         total = (losses * counted.flatten()).sum()
@@ -41,11 +40,6 @@ class Bert:
         found = layers.attended(fused, self._shape["heads"], mask)
         attended = layers.linear(name + "attention.out", found)
         x = layers.norm(name + "attention", x + layers.dropped(attended))
-        inside = _gelu(layers.linear(name + "ffn.in", x))
+        inside = gelu(layers.linear(name + "ffn.in", x))
         inside = layers.dropped(layers.linear(name + "ffn.out", inside))
         return layers.norm(name + "ffn", x + inside)
-
-
-def _gelu(x):
-    """The exact gelu, in float32 whatever the data type of its features."""
-    return jax.nn.gelu(x.astype(jnp.float32), approximate=False).astype(x.dtype)

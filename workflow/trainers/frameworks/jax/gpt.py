@@ -1,8 +1,5 @@
 """GPT-2 for JAX; trainers/recipes/gpt2.py says what it is."""
 
-import jax
-import jax.numpy as jnp
-
 from trainers.frameworks.jax import layers
 from trainers.inputs.tokens import token_batches  # noqa: F401 - system.yaml names it
 from trainers.recipes import gpt2
@@ -28,5 +25,4 @@ class Gpt:
         found = layers.attended_before(fused, self._shape["heads"], self._by)
         x = x + own.linear(name + "attention.out", found)
         inside = own.linear(name + "ffn.in", own.norm(name + "ffn", x))
-        inside = jax.nn.gelu(inside.astype(jnp.float32), approximate=True).astype(x.dtype)
-        return x + own.linear(name + "ffn.out", inside)
+        return x + own.linear(name + "ffn.out", layers.gelu(inside, approximate=True))

@@ -31,6 +31,11 @@ def linear(x, weight, bias):
     return x @ weight.T.astype(x.dtype) + bias.astype(x.dtype)
 
 
+def gelu(x, approximate=False):
+    """In float32 whatever the data type of features; the exact one, or by tanh."""
+    return jax.nn.gelu(x.astype(jnp.float32), approximate).astype(x.dtype)
+
+
 def layer_norm(x, weight, bias, epsilon):
     """Of features [.., F], in float32 whatever their data type."""
     whole = x.astype(jnp.float32)

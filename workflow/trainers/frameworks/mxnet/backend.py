@@ -103,7 +103,7 @@ class DataParallel(contract.Step):
         for name, weight in self._named.items():
             weight.set_data(mx.nd.array(arranged(name, work.start(name))))
             weight.wd_mult = float(work.recipe.decays(name))
-        # Now there is what each iteration writes last, behind which to mark.
+        # Now there is what each iteration writes last, after which to mark.
         backend.mark = Marks(weight.data() for weight in trained).mark
         self.feed = contract.Feed(backend, work)
         optimizer = make_optimizer(work.optimizer, device, learning_rate=work.rate)
@@ -168,7 +168,7 @@ class _Context(ctypes.Structure):  # mxnet::Context, as MXEnginePushSyncND takes
 
 
 class Marks:
-    """Marks in the engine's work, each behind the last update of some weights.
+    """Marks in the engine's work, each after the last update of some weights.
 
     Training runs behind the loop that asks, and nothing waits for a mark: the engine calls a
     function when it gets there. Source: include/mxnet/c_api.h of MXNet 1.9.1, MXEnginePushSyncND.

@@ -45,7 +45,7 @@ class Transformer(nn.Layer):
 
 
 class Layer(nn.Layer):
-    """Attention, of a decoder also to what the encoder has made, then two linear layers."""
+    """Attention, in a decoder also to the encoder's output, then two linear layers."""
 
     def __init__(self, shape, dropout, decodes):
         super().__init__()
@@ -59,7 +59,7 @@ class Layer(nn.Layer):
 
 
 class Attended(nn.Layer):
-    """Attention behind a layer norm and beside a shortcut."""
+    """Attention after a layer norm and beside a shortcut."""
 
     def __init__(self, shape, dropout, parts=(3,)):
         super().__init__()

@@ -125,7 +125,7 @@ class DataParallel(contract.Step):
             self._update = compiled(partial(_updated, self._update))
 
     def _make_input(self, work):
-        """A source of this rank's next batch, on its device; behind it are its counts, if any."""
+        """A source of this rank's next batch, on its device; its counts, if any, come after it."""
         flags, (rank, _, world_size) = work.flags, self._backend.place
         if not self._reads:
             batch = self._counter.with_counts(synthetic_batch(work.recipe, flags, rank))

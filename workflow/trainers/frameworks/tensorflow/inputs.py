@@ -62,7 +62,7 @@ class Counter:
             self.units = list(self._of(batch))
 
     def with_counts(self, batch):
-        """A batch of arrays, and behind them its counts, int64."""
+        """A batch of arrays, and after them its counts, int64."""
         return (*batch, *self._count(*batch))
 
     def _count(self, *batch):
@@ -120,7 +120,7 @@ def timed(next_batch):
     tensors = tf.nest.flatten(batch, expand_composites=True)  # those of all replicas
     with tf.device("/cpu:0"), tf.control_dependencies(tensors):
         come = tf.timestamp()
-    # Else the clock would be read behind operations of the model, which need the batch as well.
+    # Else the clock would be read after operations of the model, which need the batch as well.
     with tf.control_dependencies([come]):
         tensors = [_kept_in_place(tensor) for tensor in tensors]
     return tf.nest.pack_sequence_as(batch, tensors, expand_composites=True), come - begun

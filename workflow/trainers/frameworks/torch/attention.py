@@ -20,7 +20,7 @@ class Attention(nn.Module):
     def forward(self, *sources, mask=None):
         """Of what each linear layer takes, [N, S, H].
 
-        The mask is added to scores, or says where they count; None: nothing behind a token counts.
+        The mask is added to scores, or says where they count; None: later tokens do not count.
         """
         given = zip(self.fused, sources, self.parts)
         each = [one for layer, x, parts in given for one in heads_of(layer(x), parts, self.heads)]
@@ -45,7 +45,7 @@ def joined(attended):
 
 
 class Attended(nn.Module):
-    """Attention behind a layer norm and beside a shortcut; it takes what Attention does."""
+    """Attention after a layer norm and beside a shortcut; it takes what Attention does."""
 
     def __init__(self, shape, epsilon, dropout=0.0, parts=(3,)):
         super().__init__()
@@ -58,7 +58,7 @@ class Attended(nn.Module):
 
 
 class FeedForward(nn.Module):
-    """Two linear layers, with `between` in between, behind a layer norm and beside a shortcut."""
+    """Two linear layers, with `between` in between, after a layer norm and beside a shortcut."""
 
     def __init__(self, shape, wide, epsilon, between, dropout=0.0):
         super().__init__()

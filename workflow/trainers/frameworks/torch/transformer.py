@@ -44,7 +44,7 @@ class Transformer(nn.Module):
 
 
 class Layer(nn.Module):
-    """Attention, of a decoder also to what the encoder has made, then two linear layers."""
+    """Attention, in a decoder also to the encoder's output, then two linear layers."""
 
     def __init__(self, shape, dropout, decodes):
         super().__init__()
