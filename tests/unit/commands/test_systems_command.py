@@ -34,6 +34,7 @@ def test_the_systems_of_a_workload_have_their_precisions_and_the_gpus_of_their_b
     assert jax.endswith("cpu lock: not built")
     assert any("cuda lock: not built; GPUs 7.5 and later, driver 580." in line for line in lines)
     assert not any(line.startswith("oneflow") for line in lines)
+    assert [*json.loads(shown(capsys, "--json", "jax"))] == ["jax"]
 
 
 def test_what_this_machine_lacks_is_left_out(capsys, monkeypatch, _here):
@@ -50,5 +51,5 @@ def test_what_this_machine_lacks_is_left_out(capsys, monkeypatch, _here):
 def test_an_unknown_workload_is_one_line(capsys):
     assert main(["systems", "gpt2"]) == 1
     said = capsys.readouterr().err
-    assert said.startswith("reperf: gpt2: no workload; allowed: alexnet, ")
+    assert said.startswith("reperf: gpt2: no workload and no system; allowed: alexnet, ")
     assert "did you mean gpt2-124m?" in said

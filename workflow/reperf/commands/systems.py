@@ -44,18 +44,22 @@ def add(parser: argparse.ArgumentParser) -> None:
         "CPU and GPUs can train them, the GPUs and the driver that its builds need, and which of "
         "these builds this folder has."
     )
-    parser.add_argument("workload", metavar="WORKLOAD", nargs="?", help="systems that train it")
+    parser.add_argument(
+        "name", nargs="?", metavar="NAME", help="a workload: what trains it; or a system"
+    )
     parser.add_argument("--json", action="store_true", help="one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(options: argparse.Namespace) -> int:
     """Print a table, or a JSON object."""
-    wanted = options.workload
-    if wanted is not None and wanted not in load_workloads():
-        raise ReperfError(f"{wanted}: no workload; {allowed(wanted, load_workloads())}")
+    wanted, names = options.name, [*load_workloads(), *load_systems()]
+    if wanted is not None and wanted not in names:
+        raise ReperfError(f"{wanted}: no workload and no system; {allowed(wanted, names)}")
     systems = [
-        system for system in load_systems().values() if wanted is None or system.trains(wanted)
+        system
+        for system in load_systems().values()
+        if wanted in (None, system.id) or system.trains(wanted)
     ]
     host = machine.describe_host()
     if options.json:
@@ -76,7 +80,7 @@ def _rows(system: System, host: Host, wanted: str | None) -> Iterator[tuple[str,
     """A row for each set of precisions, whose workloads share it, and for each build."""
     by_precision: dict[tuple[str, ...], list[str]] = {}
     for workload in filter(system.trains, system.workloads):
-        if wanted in (None, workload):
+        if wanted in (None, workload, system.id):
             precisions = _precisions(system, workload, host)
             shown = tuple(" ".join(precisions[device]) or "-" for device in precisions)
             by_precision.setdefault(shown, []).append(workload)
