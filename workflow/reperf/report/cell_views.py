@@ -77,16 +77,6 @@ class CellView(Entry):
         types = [str(record.computed_in) for record in records if record.computed_in]
         return "; ".join(dict.fromkeys(types)) or ABSENT
 
-    @property
-    def least(self) -> float | None:
-        """The least throughput of the runs; None for a single run, which has no spread."""
-        return self.row.throughput_min if self.row.n > 1 else None
-
-    @property
-    def greatest(self) -> float | None:
-        """The greatest throughput, likewise."""
-        return self.row.throughput_max if self.row.n > 1 else None
-
 
 @dataclass(frozen=True)
 class SharedCell:
