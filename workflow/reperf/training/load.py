@@ -75,7 +75,9 @@ class Watch:
 
     def _watch_clock(self) -> None:
         while not self._ended.wait(SECONDS_BETWEEN):
-            if mhz := max(_clocks(), default=None):
+            files = (_cpu(cpu) / "cpufreq/scaling_cur_freq" for cpu in os.sched_getaffinity(0))
+            kilohertz = map(int, filter(None, map(_text, files)))
+            if mhz := max(kilohertz, default=0) / 1000:
                 self._clock.append(mhz)
 
 
@@ -144,12 +146,6 @@ def _by_quota() -> Iterator[float]:
                 yield micro / 1e6 + nano / 1e9
             if folder == root:
                 break
-
-
-def _clocks() -> Iterator[float]:
-    for cpu in os.sched_getaffinity(0):
-        if kilohertz := _text(_cpu(cpu) / "cpufreq/scaling_cur_freq"):
-            yield int(kilohertz) / 1000
 
 
 def _cpu(number: int) -> Path:

@@ -20,7 +20,7 @@ from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.layout import ROOT, RUN_LOG, RUN_RECORD
-from reperf.logs.events import is_number
+from reperf.logs.events import MARK, is_number
 from reperf.logs.formats import mllog
 from reperf.machine import describe_host, why_not_in_precision
 from reperf.plans.run_plan import RunPlan
@@ -36,7 +36,7 @@ from reperf.records.run_record import (
     Setting,
 )
 from reperf.systems.workloads import load_workloads
-from reperf.training.launch import STEP_MARK, Outcome
+from reperf.training.launch import Outcome
 from reperf.training.load import Watch
 from reperf.training.places import Place
 from reperf.training.start import Start, start_of, why_not_planned
@@ -384,7 +384,7 @@ def _waited_for(tail: str) -> str:
             rf"\b(rank \d+ \(stage \d+\)): (?!{QUIET} )(?:waits for (.+))?", line
         ):
             waits[match[1]] = (match[2] or "").split(OR)
-        elif STEP_MARK.decode() in line:
+        elif MARK.decode() in line:
             waits["rank 0 (stage 0)"] = [""]
     named = dict.fromkeys(whom for every in waits.values() for whom in every if whom)
     silent = [whom for whom in named if not any(waits.get(whom, ()))]
@@ -429,7 +429,7 @@ def last_lines(log: Path) -> str:
     """The last three lines of a log that are no steps, in one: what a crash looked like."""
     # Some launchers print rules.
     lines = [line.strip() for line in _tail(log).splitlines() if re.search(r"\w", line)]
-    shown = [line for line in lines if STEP_MARK.decode() not in line and f": {QUIET} " not in line]
+    shown = [line for line in lines if MARK.decode() not in line and f": {QUIET} " not in line]
     return " | ".join(shown[-3:])[-LONGEST_REASON:]
 
 
