@@ -32,7 +32,7 @@ def count(text: str) -> int:
     return int(text)
 
 
-def tell(line: str) -> None:
+def announce(line: str) -> None:
     """Say what begins; standard output holds nothing but findings."""
     print(f"{line} ..", file=sys.stderr, flush=True)
 

@@ -187,7 +187,7 @@ def _judgement(change: Ratio, changed: float, beyond: float, threshold: float) -
 def _with_rank_tests(cells: Sequence[Sides], tested: Sequence[bool] | None = None) -> list[float]:
     """The p of each cell among all, or that of its rank test alone if it is larger."""
     together = zip(step_down(cells, tested), cells, strict=True)
-    return [max(p, rank_test(ours, theirs)) for p, (ours, theirs) in together]
+    return [max(p, rank_test(new, base)) for p, (new, base) in together]
 
 
 def _beyond(cells: Sequence[Sides], outside: Sequence[bool]) -> list[float]:
@@ -261,10 +261,10 @@ def columns_apart(
     base: Iterable[Cell], new: Iterable[Cell]
 ) -> list[tuple[str, set[str], set[str]]]:
     """The columns of MATCHED in which two reports have no value in common, with their values."""
-    ours, theirs = (list(zip(*cells, strict=True)) for cells in (base, new))
+    of_base, of_new = (list(zip(*cells, strict=True)) for cells in (base, new))
     return [
         (column, set(before), set(after))
-        for column, before, after in zip(MATCHED, ours, theirs, strict=True)
+        for column, before, after in zip(MATCHED, of_base, of_new, strict=True)
         if column not in _SEEN_IN and not set(before) & set(after)
     ]
 
@@ -308,8 +308,8 @@ def _untested(base: pd.DataFrame, new: pd.DataFrame) -> tuple[Verdict, str] | No
 
 def _failure(runs: pd.DataFrame) -> str:
     """What most runs without a number say."""
-    said = Counter(zip(runs["status"], runs["reason"], strict=True))
-    (status, reason), _ = said.most_common(1)[0]
+    endings = Counter(zip(runs["status"], runs["reason"], strict=True))
+    (status, reason), _ = endings.most_common(1)[0]
     return f"{status}: {reason}" if reason else str(status)
 
 
@@ -327,8 +327,8 @@ def why_not_comparable(before: pd.DataFrame, after: pd.DataFrame) -> str:
         ("global batch", [set(runs["global_batch"].dropna()) for runs in (before, after)]),
     ):
         if all(values) and not values[0] & values[1]:
-            ours, theirs = (" and ".join(sorted(map(str, side))) for side in values)
-            return f"{what} {ours} -> {theirs}"
+            first, second = (" and ".join(sorted(map(str, side))) for side in values)
+            return f"{what} {first} -> {second}"
     return _other_loss(before, after)
 
 

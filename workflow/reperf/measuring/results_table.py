@@ -225,7 +225,7 @@ def _medians(results: Iterable[RunResult], common: str) -> list[list[str]]:
 def _setup(result: RunResult) -> _Setup:
     facts = result.facts
     setup: dict[str, object] = {
-        name: facts.get(name) for name in facts.tellers() if name not in _OF_ONE_RUN
+        name: facts.get(name) for name in facts.sources() if name not in _OF_ONE_RUN
     }
     names = "unit", "format", "global_batch"
     return tuple(sorted((setup | {name: getattr(result.measured, name) for name in names}).items()))

@@ -318,8 +318,8 @@ def step_down(
     logs = [[np.log(side) for side in cell] for cell in cells]
     spreads = [float(np.var(np.concatenate(sides), ddof=1)) for sides in logs]
     nulls = _nulls(logs, float(np.median(spreads)) if spreads else 0.0)
-    told = tested or [True] * len(cells)
-    seen = [float(null[0]) * is_tested for null, is_tested in zip(nulls, told, strict=True)]
+    chosen = tested or [True] * len(cells)
+    seen = [float(null[0]) * is_tested for null, is_tested in zip(nulls, chosen, strict=True)]
     corrected, least = [1.0] * len(cells), 0.0
     order = sorted(range(len(cells)), key=lambda cell: -seen[cell])
     for place, cell in enumerate(order):

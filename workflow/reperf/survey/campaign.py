@@ -34,7 +34,7 @@ def survey(
     links: int = 0,
     as_json: bool = False,
     junit: Path | None = None,
-    tell: Callable[[str], None],
+    announce: Callable[[str], None],
 ) -> int:
     """Survey the nodes of a report's cluster, and leave RECORD and PAGE.
 
@@ -48,7 +48,7 @@ def survey(
         links: how many others each node is then paired with, to survey links; 0: none.
         as_json: whether to print the record instead of a table.
         junit: where to write JUnit's XML.
-        tell: takes a line of progress.
+        announce: takes a line of progress.
 
     Returns:
         1 if a node or link is named, does not answer, or nothing can be told; else 0.
@@ -74,20 +74,20 @@ def survey(
         )
     check_ready(plan)
     shutil.rmtree(SURVEY_FOLDER, ignore_errors=True)  # the last survey's
-    made = datetime.now(UTC).isoformat(timespec="seconds")
-    tell(f"surveying {title_of(plan)}")
-    train = partial(survey_runs, part, runs=runs, at_once=at_once, tell=tell)
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    announce(f"surveying {title_of(plan)}")
+    train = partial(survey_runs, part, runs=runs, at_once=at_once, announce=announce)
     every = list(train(plan, [[(node,) for node in nodes]], SURVEY_FOLDER))
     pairs: list[SurveyedRun] = []
     if plan_of_pairs:
         able = {run.node for run in every if run.throughput is not None}
-        tell(f"surveying {title_of(plan_of_pairs)}")
+        announce(f"surveying {title_of(plan_of_pairs)}")
         groups = tournament([node for node in nodes if node in able], links, report.seed)
         pairs += train(plan_of_pairs, groups, SURVEY_FOLDER / "pairs")
     record = SurveyRecord(
         cell=title_of(plan),
         plan=plan.digest,
-        made=made,
+        made=begun,
         margin=margin,
         asked=runs,
         hosts=bool(report.cluster.hosts),
