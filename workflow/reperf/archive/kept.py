@@ -53,10 +53,10 @@ def _is_of_another(path: Path, name: str, config: str) -> bool:
 
     try:
         with ZipFile(path) as archive:
-            held = archive.read(CONFIG) if CONFIG in archive.namelist() else b""
+            archived = archive.read(CONFIG) if CONFIG in archive.namelist() else b""
     except BadZipFile:
         return False
-    return held != config_of(load_report(json.loads(config), name))
+    return archived != config_of(load_report(json.loads(config), name))
 
 
 def _name_too(path: Path, other: Path) -> None:

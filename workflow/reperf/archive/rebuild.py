@@ -99,14 +99,14 @@ def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[R
         raise ReperfError(f"{path}: {CONFIG}: allowed: one suite, and a device other than auto")
     (suite,) = report.suites
     _check_sources(report, archive, path)
-    tables, held = tables_of(suite.name), {*archive.namelist()}
+    tables, names = tables_of(suite.name), {*archive.namelist()}
     left = [str(file) for run in runs_of(cells) for file in (run.log, run.record)]
     figures = figures_of(suite.name, report.figure_kinds(suite))
     remade = [*tables, CHECK, *figures, README, PAGE]
     for name in [*left, *remade]:
-        if name not in held:
+        if name not in names:
             raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")
-    for name in sorted(held - {*remade}):
+    for name in sorted(names - {*remade}):
         unpack(archive, name, folder)
     with chdir(folder), faults_of(path):
         cells = tuple(cell.with_runs(with_found_batch) for cell in cells)

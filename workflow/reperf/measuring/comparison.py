@@ -31,6 +31,7 @@ from reperf.measuring.statistics import (
     SIGNIFICANCE,
     TOLERANCE,
     Ratio,
+    Repeats,
     rank_test,
     ratio,
     repeats_to_resolve,
@@ -68,7 +69,7 @@ _POWER = 0.8
 _TESTED = ("slower", "perhaps slower", "faster", "perhaps faster", "same", "cannot tell")
 
 Cell = tuple[str, ...]  # the values of MATCHED; an absent value is ""
-Sides = tuple[Sequence[float], Sequence[float]]
+Sides = tuple[Repeats, Repeats]
 """The positive throughputs of a cell before and after; or after and before, in a test."""
 Pair = tuple[float | None, float | None]  # a number before and after
 
@@ -212,7 +213,7 @@ def _beyond(cells: Sequence[Sides], outside: Sequence[bool]) -> list[float]:
 
 
 def _repeats_to_tell(
-    base: Sequence[float], new: Sequence[float], estimate: float, threshold: float, cells: int
+    base: Repeats, new: Repeats, estimate: float, threshold: float, cells: int
 ) -> int | None:
     """How many repeats on either side would tell; None: more than MOST_REPEATS.
 

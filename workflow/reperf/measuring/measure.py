@@ -229,12 +229,12 @@ def _measure_runs(
         yield replace(measured, run=number), facts, fingerprint
     if not number:
         reason = f"no line is one that {log_format.name} prints for an iteration"
-        why = Refused("no-lines", UNMATCHED if log_format.name == PATTERN else reason)
-        yield _refused(name, log_format.name, method, why), Facts(), None
+        refusal = Refused("no-lines", UNMATCHED if log_format.name == PATTERN else reason)
+        yield _refused(name, log_format.name, method, refusal), Facts(), None
         return
     for missing in sorted(asked for asked in of_runs or () if asked > number):
-        why = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
-        refused = _refused(name, log_format.name, method, why)
+        refusal = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
+        refused = _refused(name, log_format.name, method, refusal)
         yield replace(refused, run=missing), Facts(), None
 
 

@@ -227,11 +227,11 @@ def _check_flushed(window: WindowOfRun) -> None:
         return step.seconds <= HELD_BACK * usual * (step.stop - step.start)
 
     unknown = max(2 * tick_of(window.records, steps), TOLERANCE * window.seconds)
-    for held, some in groupby(steps, at_once):
-        part = list(some)
+    for is_held_back, group in groupby(steps, at_once):
+        part = list(group)
         first, last = part[0].start, part[-1].stop
         took = usual * (last - first)
-        if held and took > unknown:
+        if is_held_back and took > unknown:
             raise Refused(
                 "clock",
                 f"the lines of the iterations {first} to {last} have one time stamp, but so many "

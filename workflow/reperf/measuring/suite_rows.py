@@ -29,7 +29,7 @@ from reperf.measuring.found_logs import (
     own_run,
 )
 from reperf.measuring.measure import Measurement, Method
-from reperf.measuring.variants import facts_of_format, facts_of_system, variant_said
+from reperf.measuring.variants import facts_of_format, facts_of_system, variant_of_switches
 from reperf.member_names import fault_of_name, shown
 from reperf.records.cell_key import differences, key_of
 from reperf.records.run_record import RunRecord
@@ -210,14 +210,15 @@ def _other_variables(run: RunRecord, most: RunRecord) -> str:
 
 def _other_images(then: RunRecord, now: RunRecord) -> str:
     """Why a run is no repeat of the last one: in words, the folder and what it held for both."""
-    held = (
+    contents = (
         f"{record.data_set.samples if record.data_set else 'other'} images, "
         f"SHA-256 {(record.data_sha256 or '')[:12]}"
         for record in (then, now)
     )
     return (
-        f"{then.run.data} held {next(held)} when it trained, and {next(held)} when {now.run.log} "
-        "did: same name, other data; allowed: one set, and --forcerun trains on today's"
+        f"{then.run.data} held {next(contents)} when it trained, and {next(contents)} when "
+        f"{now.run.log} did: same name, other data; allowed: one set, and --forcerun trains on "
+        "today's"
     )
 
 
@@ -287,7 +288,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         system = source.system or system
         if not run:  # of a log of ours without a record: as an entry with its switches is named
             several = facts.get("accumulation") if log_format is mllog.FORMAT else None
-            variant = shown_variant(variant_said(facts, system), several)
+            variant = shown_variant(variant_of_switches(facts, system), several)
         variant = source.variant or variant
         log = f"{source.id}{log.removeprefix(str(source.path))}"
     asked = {"input": suite.input, "shape": written_shape(suite.shape), "device": ""}

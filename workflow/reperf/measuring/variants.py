@@ -45,7 +45,7 @@ def facts_of_system(system: str | None, variant: str | None) -> Iterator[Fact]:
         yield from _switched(flags.pop())
 
 
-def variant_said(facts: Facts, system: str) -> str | None:
+def variant_of_switches(facts: Facts, system: str) -> str | None:
     """The variants that a trainer's switches make, as an entry names them; None if all are off.
 
     For a system that reperf does not know, the switches are the name.

@@ -275,10 +275,10 @@ def _judge(
 def _servers_ended(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     """The status and the reason where servers ended before the trainers did."""
     named = _SERVER_ENDED.findall(tail)
-    who = named[0] if named else f"the servers ended with status {outcome.servers_ended}"
-    if "SIGKILL" in who and outcome.out_of_memory_kills:
-        return "oom", f"{who} because the machine's memory was full"
-    return "failed", f"{who}, before the trainers; {_last_heard(run, outcome)}"
+    which = named[0] if named else f"the servers ended with status {outcome.servers_ended}"
+    if "SIGKILL" in which and outcome.out_of_memory_kills:
+        return "oom", f"{which} because the machine's memory was full"
+    return "failed", f"{which}, before the trainers; {_last_heard(run, outcome)}"
 
 
 def _wrong_model(run: Run, facts: dict[str, Any]) -> str:
@@ -343,8 +343,8 @@ def _crash(run: Run, outcome: Outcome, log: Path) -> tuple[Status, str]:
         return "oom", "a process was killed because the machine's memory was full"
     # Nobody caught it, so the trainer could not report it.
     if _NO_MEMORY.search(tail) or (run.memory_limit and _NO_PLACE.search(tail)):
-        who = _name_of_rank(run, *ended[0][:2]) if ended else "a process"
-        return "oom", f"{who} ran out of memory and died; {_last_heard(run, outcome)}"
+        which = _name_of_rank(run, *ended[0][:2]) if ended else "a process"
+        return "oom", f"{which} ran out of memory and died; {_last_heard(run, outcome)}"
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
         return "timeout", f"a rank gave up waiting for another; {_last_heard(run, outcome)}"
@@ -386,9 +386,9 @@ def _waited_for(tail: str) -> str:
             waits[match[1]] = (match[2] or "").split(OR)
         elif MARK.decode() in line:
             waits["rank 0 (stage 0)"] = [""]
-    named = dict.fromkeys(whom for every in waits.values() for whom in every if whom)
-    silent = [whom for whom in named if not any(waits.get(whom, ()))]
-    silent.sort(key=lambda whom: not whom.startswith("rank "))
+    named = dict.fromkeys(name for every in waits.values() for name in every if name)
+    silent = [name for name in named if not any(waits.get(name, ()))]
+    silent.sort(key=lambda name: not name.startswith("rank "))
     return f"{silent[0]} is waited for; " if silent else ""
 
 
@@ -418,11 +418,11 @@ def _last_of(
         return f"{unheard[0]} of {len(names)} was never heard of"
     suspects = [heard[number] for number in hung] or [*heard.values()]
     last = min(suspects, key=lambda sign: (sign.iteration or 0, sign.seconds))
-    who = f"{names[last.rank]} of {len(names)} was"
+    which = f"{names[last.rank]} of {len(names)} was"
     if len(names) > 1 and not hung and len({sign.iteration for sign in suspects}) == 1:
-        who = f"all {len(names)} {kind} were"
+        which = f"all {len(names)} {kind} were"
     where = f"at iteration {last.iteration}" if last.iteration else "before its first iteration"
-    return f"{who} last heard of {where}, {last.seconds:.0f} s in"
+    return f"{which} last heard of {where}, {last.seconds:.0f} s in"
 
 
 def last_lines(log: Path) -> str:

@@ -43,8 +43,8 @@ def new_try(run: Path, plan: RunPlan) -> Path:
 def keep(folder: Path, run: Path) -> None:
     """Copy a try's log and record to the run's own."""
     for name in RUN_FILES:
-        with (folder / name).open("rb") as kept, whole_file(run / name, "wb") as target:
-            shutil.copyfileobj(kept, target)
+        with (folder / name).open("rb") as source, whole_file(run / name, "wb") as target:
+            shutil.copyfileobj(source, target)
 
 
 def ended_try(plan: RunPlan, batch_size: int | None) -> Path | None:
