@@ -225,7 +225,7 @@ def _to_its_end(
             **reported,
             "matrix_rate": computed and matrix_rate(run, place.nodes[0], computed.compute),
             # Slurm, or an engine that must be told to remove containers, starts them elsewhere.
-            "load": watch.load(ours=place.is_local and not start.trainers.clean_up),
+            "load": watch.load(all_descend=place.is_local and not start.trainers.clean_up),
             "power": power_of_window(meters, window, mllog.read_ends(log, window)),
             "log_sha256": sha256(log),
         }

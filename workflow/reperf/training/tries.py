@@ -114,7 +114,7 @@ def tell_of_slurm(run: Path, job: str, end: JobEnd) -> None:
                 continue
             update = {
                 "status": _SLURMS_ENDS.get(end.state, record.status),
-                "reason": f"{end.said}; {record.reason}"[:LONGEST_REASON],
+                "reason": f"{end.text}; {record.reason}"[:LONGEST_REASON],
                 "log_sha256": sha256(folder / RUN_LOG),
             }
             record.model_copy(update=update).write(folder / RUN_RECORD)
