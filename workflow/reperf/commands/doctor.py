@@ -2,8 +2,9 @@
 
 import argparse
 
-from reperf.commands import announce, ask_for_report
+from reperf.commands import ask_for_report
 from reperf.layout import DIAGNOSIS
+from reperf.terminal import announce
 from reperf.text import count
 
 
@@ -28,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
 
     nodes, report, configfile = prepare(options.profile, options.configfile)
     profile = options.profile or "default"
-    diagnosis = examine(nodes, report, profile=profile, configfile=configfile, announce=announce)
+    diagnosis = examine(nodes, report, profile=profile, configfile=configfile)
     diagnosis.write(DIAGNOSIS)
     show(diagnosis, Console())
     errors, warnings = diagnosis.count("error"), diagnosis.count("warning")

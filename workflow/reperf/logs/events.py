@@ -187,15 +187,10 @@ def facts_in(text: bytes) -> Iterator[Fact]:
         if (batch := int(match[1])) > 0:
             yield "global_batch", batch
     found = _SUBMISSION.finditer(text) if b"submission_" in text else ()
-    submitted = [
-        (line["key"] or line["old"], line["value"].decode(errors="replace")) for line in found
-    ]
-    yield from (("platform", value) for key, value in submitted if key == b"platform")
-    if (
-        b"division",
-        "open",
-    ) not in submitted:  # there, the model may be another than the benchmark's
-        names = (value for key, value in submitted if key == b"benchmark")
+    pairs = [(line["key"] or line["old"], line["value"].decode(errors="replace")) for line in found]
+    yield from (("platform", value) for key, value in pairs if key == b"platform")
+    if (b"division", "open") not in pairs:  # there, the model may be another than the benchmark's
+        names = (value for key, value in pairs if key == b"benchmark")
         yield from (("workload", _WORKLOADS.get(name, name)) for name in names)
 
 

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +24,7 @@ from reperf.measuring.found_logs import own_run
 from reperf.measuring.measure import Method
 from reperf.plans.run_plan import RunPlan
 from reperf.records.survey_record import SurveyedRun
+from reperf.terminal import announce
 from reperf.text import count, printable
 from reperf.training.remote import command_on
 from reperf.training.slurm import SURVEY_JOB, ask, resources_of_job
@@ -74,7 +75,6 @@ def survey_runs(
     *,
     runs: int,
     at_once: int | None,
-    announce: Callable[[str], None],
 ) -> Iterator[SurveyedRun]:
     """Train on all nodes or pairs, round after round, in shuffled order; yields their results.
 
@@ -85,7 +85,6 @@ def survey_runs(
         folder: where the runs' folders go.
         runs: the number of rounds. Each node or pair trains once in a round.
         at_once: how many nodes train at the same time; None: a whole group.
-        announce: takes a line of progress: what begins.
 
     Raises:
         ReperfError: Slurm refuses a job.
