@@ -15,22 +15,22 @@ class Case(NamedTuple):
     group: str
     name: str
     outcome: Outcome  # "": passed
-    said: str
+    text: str
 
 
-def junit(name: str, cases: Iterable[Case], said: str) -> str:
-    """JUnit XML of a suite of test cases; `said` is a summary of the whole suite."""
+def junit(name: str, cases: Iterable[Case], summary: str) -> str:
+    """JUnit XML of a suite of test cases; `summary` is of the whole suite."""
     suite = ET.Element("testsuite", name=printable(name))
     for case in cases:
         element = ET.SubElement(
             suite, "testcase", classname=printable(case.group), name=printable(case.name)
         )
         if case.outcome:
-            ET.SubElement(element, case.outcome, message=printable(case.said))
-        ET.SubElement(element, "system-out").text = printable(case.said)
+            ET.SubElement(element, case.outcome, message=printable(case.text))
+        ET.SubElement(element, "system-out").text = printable(case.text)
     suite.set("tests", str(len(suite)))
     for outcome, counted in (("failure", "failures"), ("skipped", "skipped")):
         suite.set(counted, str(len(suite.findall(f"testcase/{outcome}"))))
-    ET.SubElement(suite, "system-out").text = printable(said)
+    ET.SubElement(suite, "system-out").text = printable(summary)
     ET.indent(suite)
     return ET.tostring(suite, encoding="unicode") + "\n"

@@ -420,23 +420,23 @@ class FullLog:
         with suppress(OSError, ValueError, AttributeError):
             stream.flush()
             number = stream.fileno()
-            kept = open(  # noqa: PTH123, SIM115 - closed when it is turned back
+            screen = open(  # noqa: PTH123, SIM115 - closed when it is turned back
                 os.dup(number), "w", encoding=stream.encoding, errors=stream.errors, buffering=1
             )
             os.dup2(self._file.fileno(), number)
-            setattr(sys, name, kept)
-            self._turned.append((name, stream, kept))
+            setattr(sys, name, screen)
+            self._turned.append((name, stream, screen))
 
     def close(self) -> None:
         """Give the streams back."""
-        for name, stream, kept in self._turned:
+        for name, stream, screen in self._turned:
             with suppress(OSError, ValueError):
-                kept.flush()
-            os.dup2(kept.fileno(), stream.fileno())
-            if getattr(sys, name) is kept:
+                screen.flush()
+            os.dup2(screen.fileno(), stream.fileno())
+            if getattr(sys, name) is screen:
                 setattr(sys, name, stream)
             with suppress(OSError, ValueError):
-                kept.close()
+                screen.close()
         self._turned = []
         if self._file:
             self._file.close()

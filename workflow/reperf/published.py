@@ -239,9 +239,9 @@ def published_for(workload: str, precision: str, batch_size: int) -> pd.DataFram
     GPUs `amp` is fp16. To the columns of `PublishedTable.cells` come report, table, workload,
     precision and unit.
     """
-    said = ("report", "workload", "precision", "unit")
+    columns = ("report", "workload", "precision", "unit")
     cells = pd.concat(
-        table.cells.assign(table=table.id, **{name: getattr(table, name) for name in said})
+        table.cells.assign(table=table.id, **{name: getattr(table, name) for name in columns})
         for table in load_tables()
         if table.unit
     )

@@ -108,9 +108,9 @@ def after_success(plans: Plans, *, since: float) -> None:
         sys.exit(f"reperf: {fault}; run it again: {rerun_command()}")
     if Path(PAGES[0]).exists() and Path(PAGES[0]).stat().st_mtime > since:
         logger.warning(f"The report is in {PAGES[0]} and {PAGES[1]}")
-    said = SURVEY_FOLDER / "survey.txt"
-    if said.exists() and said.stat().st_mtime > since:
-        logger.warning(said.read_text(encoding="utf-8").rstrip())
+    survey = SURVEY_FOLDER / "survey.txt"
+    if survey.exists() and survey.stat().st_mtime > since:
+        logger.warning(survey.read_text(encoding="utf-8").rstrip())
 
 
 def after_failure(plans: Plans, report: Report) -> None:

@@ -18,6 +18,11 @@ def width_here() -> int | None:
     return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
+def announce(line: str) -> None:
+    """Say what begins, to whoever waits; standard output holds nothing but findings."""
+    print(f"{line} ..", file=sys.stderr, flush=True)
+
+
 def table_lines(
     headings: Sequence[str],
     left: Collection[str],

@@ -10,4 +10,4 @@ from reperf.survey.campaign import survey
 
 with script(snakemake.log[0], guarded=False):
     report = load_report(ReportPlan.read(REPORT_PLAN).report, REPORT_PLAN)
-    survey(report, tell=lambda line: print(line, file=sys.stderr))
+    survey(report, announce=lambda line: print(line, file=sys.stderr))

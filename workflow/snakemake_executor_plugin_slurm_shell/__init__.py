@@ -122,7 +122,7 @@ class Executor(SlurmExecutor):
             with suppress(ReperfError):
                 end = end_of_job(job)
                 if end.is_news:
-                    msg = end.said
+                    msg = end.text
                     for file in map(Path, job_info.job.output):
                         if file.name == RUN_RECORD:
                             tell_of_slurm(file.parent, job, end)

@@ -17,7 +17,7 @@ from reperf.measuring.found_logs import files_of
 from reperf.measuring.measure import Measurement
 from reperf.measuring.suite_rows import measure_suite, record_columns
 from reperf.measuring.summary import summarise
-from reperf.measuring.variants import variant_said
+from reperf.measuring.variants import variant_of_switches
 from reperf.records.run_record import Load, Power
 from reperf.report.context import gather
 from reperf.report.html import render_html
@@ -304,7 +304,7 @@ def test_a_log_of_ours_is_taken_by_suites_of_its_precision_and_by_what_amp_was(
 )
 def test_a_variant_that_holds_another_ones_switch_is_told_from_it(name, push_every, variant):
     facts = Facts().add("the log", facts_of_flags({name: True, "push_every": push_every}))
-    assert variant_said(facts, "paddle-fleet") == variant
+    assert variant_of_switches(facts, "paddle-fleet") == variant
 
 
 @pytest.mark.parametrize(

@@ -68,7 +68,7 @@ def test_more_than_a_twentieth_of_the_cpus_or_a_process_on_a_gpu_is_other_work(
     monkeypatch, before, processes, found
 ):
     seen = Load(average=1.0, before=before, gpu_processes=processes)
-    monkeypatch.setattr(load, "Watch", lambda used: SimpleNamespace(load=lambda *, ours: seen))
+    monkeypatch.setattr(load, "Watch", lambda _: SimpleNamespace(load=lambda *, all_descend: seen))
     assert look([]) == found
 
 
@@ -127,12 +127,12 @@ def test_the_work_of_the_run_is_not_that_of_others(seen):
     begun = ours()
     subprocess.run([sys.executable, "-c", BURN], check=True)
     write(seen, user=100 + ours() - begun)
-    found = watched.load(ours=True)
+    found = watched.load(all_descend=True)
     assert (found.during, found.stolen) == (0, 0)
     write(seen, user=100, steal=10**6)  # what other guests of the same host took is said, too
-    found = watched.load(ours=True)
+    found = watched.load(all_descend=True)
     assert (found.during, found.stolen) == (1, 1)
-    assert watched.load(ours=False).during is None
+    assert watched.load(all_descend=False).during is None
 
 
 @pytest.mark.parametrize(
@@ -143,13 +143,13 @@ def test_before_a_run_all_work_is_that_of_others(seen, share, kinds):
         write(seen, user=100)
         counted = {"user": 100} | {kind: 10**6}
         watch = Watch((), lambda _, counted=counted: write(seen, **counted))
-        assert watch.load(ours=True).before == share, kind
+        assert watch.load(all_descend=True).before == share, kind
 
 
 def test_a_kernel_that_does_not_say_leaves_it_open(seen):
     for _ in range(2):
         seen.write_text("") if seen.stat().st_size else seen.unlink()
-        found = Watch((), lambda _: None).load(ours=True)
+        found = Watch((), lambda _: None).load(all_descend=True)
         assert (found.before, found.during, found.gpu_processes) == (None, None, None)
 
 
@@ -181,10 +181,10 @@ def test_what_holds_the_cpus_back_is_counted_and_their_clock_is_sampled(
         say(f"devices/system/cpu/cpu{cpu}/cpufreq/scaling_cur_freq", 2600000 - cpu)
     say(name, text.format(0))
     watched = Watch((), lambda _: None)
-    assert watched.load(ours=True).throttled == 0
+    assert watched.load(all_descend=True).throttled == 0
     say(name, text.format(10**12))
-    assert watched.load(ours=False).throttled is None
-    assert watched.load(ours=True).throttled == 1
+    assert watched.load(all_descend=False).throttled is None
+    assert watched.load(all_descend=True).throttled == 1
     watched = Watch((), lambda _: None)
     wait_until(lambda: watched._clock, "the clocks to be read")
-    assert watched.load(ours=True).mhz == pytest.approx(2600 - CPUS[0] / 1000)
+    assert watched.load(all_descend=True).mhz == pytest.approx(2600 - CPUS[0] / 1000)

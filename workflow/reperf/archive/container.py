@@ -139,13 +139,13 @@ def _check(archive: zipfile.ZipFile, stream: IO[bytes], size: int) -> None:
         if info.filename != MANIFEST
     ]
     with tempfile.TemporaryFile() as again:
-        held = _write(again, members)
-        for name in sorted(promised.keys() | held.keys()):
-            if name not in held:
+        found = _write(again, members)
+        for name in sorted(promised.keys() | found.keys()):
+            if name not in found:
                 raise ReperfError(f"{name!r} is missing; {MANIFEST} lists it")
             if name not in promised:
                 raise ReperfError(f"{name!r} was added; {MANIFEST} does not list it")
-            if held[name] != promised[name]:
+            if found[name] != promised[name]:
                 raise ReperfError(f"{name!r} has changed: not the SHA-256 that {MANIFEST} lists")
         again.seek(0)
         stream.seek(0)

@@ -38,13 +38,13 @@ def keep_others(configs: Mapping[str, str]) -> None:
             if not _is_of_another(path, SUITE_CONFIG.format(suite=suite), config):
                 continue
             day = datetime.fromtimestamp(path.stat().st_mtime, UTC).date()
-            kept = path.with_name(f"{path.stem}.{day}-{sha256(path)[:8]}{path.suffix}")
-            if kept.exists():
+            dated = path.with_name(f"{path.stem}.{day}-{sha256(path)[:8]}{path.suffix}")
+            if dated.exists():
                 continue
-            _name_too(path, kept)
+            _name_too(path, dated)
             if signature_of(path).exists():
-                _name_too(signature_of(path), signature_of(kept))
-        logger.warning(printable(f"{path} is of another configuration: it is kept as {kept}"))
+                _name_too(signature_of(path), signature_of(dated))
+        logger.warning(printable(f"{path} is of another configuration: it is kept as {dated}"))
 
 
 def _is_of_another(path: Path, name: str, config: str) -> bool:
@@ -53,10 +53,10 @@ def _is_of_another(path: Path, name: str, config: str) -> bool:
 
     try:
         with ZipFile(path) as archive:
-            held = archive.read(CONFIG) if CONFIG in archive.namelist() else b""
+            archived = archive.read(CONFIG) if CONFIG in archive.namelist() else b""
     except BadZipFile:
         return False
-    return held != config_of(load_report(json.loads(config), name))
+    return archived != config_of(load_report(json.loads(config), name))
 
 
 def _name_too(path: Path, other: Path) -> None:

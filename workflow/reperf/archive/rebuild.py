@@ -77,16 +77,18 @@ def rebuild(path: Path, folder: Path) -> Rebuilt:
             draw_suite(tables[0], tables[1], FIGURES.format(suite=suite.name), kinds)
             for name, content in pages(report, records).items():
                 write_whole(name, content)
-        made = [*figures_of(suite.name, kinds), README, PAGE]
-        differ = [name for name in made if (folder / name).read_bytes() != archive.read(name)]
+        remade = [*figures_of(suite.name, kinds), README, PAGE]
+        differ = [name for name in remade if (folder / name).read_bytes() != archive.read(name)]
         here = made_with()
         others = [maker for maker in _made_with(archive, path) if maker not in here]
     if differ and not others:
         raise ReperfError(
-            f"{path}: {len(differ)} of {len(made)} files differ from those made again in "
+            f"{path}: {len(differ)} of {len(remade)} files differ from those made again in "
             f"{folder}: {', '.join(differ)}"
         )
-    return Rebuilt([*tables, CHECK] + [name for name in made if name not in differ], differ, others)
+    return Rebuilt(
+        [*tables, CHECK] + [name for name in remade if name not in differ], differ, others
+    )
 
 
 def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[RunRecord]]:
@@ -97,14 +99,14 @@ def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[R
         raise ReperfError(f"{path}: {CONFIG}: allowed: one suite, and a device other than auto")
     (suite,) = report.suites
     _check_sources(report, archive, path)
-    tables, held = tables_of(suite.name), {*archive.namelist()}
+    tables, names = tables_of(suite.name), {*archive.namelist()}
     left = [str(file) for run in runs_of(cells) for file in (run.log, run.record)]
     figures = figures_of(suite.name, report.figure_kinds(suite))
-    made = [*tables, CHECK, *figures, README, PAGE]
-    for name in [*left, *made]:
-        if name not in held:
+    remade = [*tables, CHECK, *figures, README, PAGE]
+    for name in [*left, *remade]:
+        if name not in names:
             raise ReperfError(f"{path}: is not the archive of a suite: {name} is not in it")
-    for name in sorted(held - {*made}):
+    for name in sorted(names - {*remade}):
         unpack(archive, name, folder)
     with chdir(folder), faults_of(path):
         cells = tuple(cell.with_runs(with_found_batch) for cell in cells)
@@ -123,13 +125,11 @@ def _measure(archive: ZipFile, path: Path, folder: Path) -> tuple[Report, list[R
     return report, records
 
 
-def _first_other(made: str, archived: str) -> str:
+def _first_other(remade: str, archived: str) -> str:
     """The first line in which a table differs from the archived one, with its number."""
-    pairs = zip_longest(made.splitlines(), archived.splitlines(), fillvalue="")
+    pairs = zip_longest(remade.splitlines(), archived.splitlines(), fillvalue="")
     return next(
-        f"{number} on: {mine[:200]}"
-        for number, (mine, theirs) in enumerate(pairs, 1)
-        if mine != theirs
+        f"{number} on: {new[:200]}" for number, (new, old) in enumerate(pairs, 1) if new != old
     )
 
 

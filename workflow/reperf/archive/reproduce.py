@@ -140,9 +140,9 @@ def _again(config: dict[str, object], digest: str, locks: Mapping[str, str]) -> 
     machine = ("hardware", "other_hardware")
     again = {key: value for key, value in config.items() if key not in machine}
     suites: Sequence[dict[str, Any]] = config["suites"]  # type: ignore[assignment]
-    ours = [{key: value for key, value in suite.items() if key != "from"} for suite in suites]
-    for suite in ours:
+    trained = [{key: value for key, value in suite.items() if key != "from"} for suite in suites]
+    for suite in trained:
         for entry in suite["systems"]:
             if lock := entry.get("lock"):
                 entry["lock"] = locks.get(lock, lock)
-    return again | {"suites": ours, "reproduces": digest}
+    return again | {"suites": trained, "reproduces": digest}

@@ -49,16 +49,16 @@ def build_lock(build: LockBuild) -> None:
     # Asked for as `do` asks, so that pip is started once.
     settings = uv_settings() if build.device == "cpu" else uv_settings(links_of_pip=False)
     # uv's settings may name programs of ours.
-    ours = build.system.host.folder.resolve() / "compile"
-    programs = os.pathsep.join((os.environ.get("PATH", os.defpath), str(ours)))
+    compilers = build.system.host.folder.resolve() / "compile"
+    programs = os.pathsep.join((os.environ.get("PATH", os.defpath), str(compilers)))
     install += build.settings.packages
     # Compiled once, here, rather than by every rank of every run where no bytecode is kept.
     environment = {"UV_COMPILE_BYTECODE": "1", **os.environ, **settings, "PATH": programs}
     # What uv has kept needs no network. Where a package index forbids caches to keep a source, uv
     # would compile it again, Horovod for minutes.
-    kept = ended([*install, "--offline"], environment)
-    if kept.returncode == 0:
-        sys.stderr.write(kept.stderr)
+    offline = ended([*install, "--offline"], environment)
+    if offline.returncode == 0:
+        sys.stderr.write(offline.stderr)
     else:
         do(install, trouble=f"{lock}: cannot be installed", environment=environment)
     if build.device == "cuda":

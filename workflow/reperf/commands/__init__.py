@@ -1,6 +1,5 @@
 import argparse
 import re
-import sys
 from pathlib import Path
 
 COMMANDS = {
@@ -30,11 +29,6 @@ def count(text: str) -> int:
             f"got {text!r}; allowed: a whole number above 0, of up to 12 digits"
         )
     return int(text)
-
-
-def tell(line: str) -> None:
-    """Say what begins; standard output holds nothing but findings."""
-    print(f"{line} ..", file=sys.stderr, flush=True)
 
 
 def ask_for_report(parser: argparse.ArgumentParser) -> None:

@@ -75,8 +75,8 @@ def run_rebuild(options: argparse.Namespace) -> int:
     result = rebuild(options.file, options.to)
     same, every = len(result.same), len(result.same) + len(result.differ)
     all_same = "all" if same == every else str(same)
-    made = f"{count(every, 'file')} made again, {all_same} with the same bytes as in {options.file}"
-    print(printable(f"{options.to}: {made}"))
+    line = f"{count(every, 'file')} made again, {all_same} with the same bytes as in {options.file}"
+    print(printable(f"{options.to}: {line}"))
     for name in result.differ:
         makers = ", ".join(result.made_with)
         print(printable(f"{options.to / name}: not as in {options.file}, which {makers} made"))

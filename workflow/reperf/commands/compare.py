@@ -127,6 +127,6 @@ def _junit(compared: Compared) -> str:
     cases = []
     for cell, (name, *numbers, verdict) in compared.rows:
         outcome = _OUTCOMES.get(cell.verdict.judgement, "")
-        said = "  ".join(filter(None, [verdict, *numbers]))
-        cases.append(Case(cell.cell[0], name, outcome, said))
+        text = "  ".join(filter(None, [verdict, *numbers]))
+        cases.append(Case(cell.cell[0], name, outcome, text))
     return junit("reperf compare", cases, summary(compared))

@@ -2,8 +2,9 @@
 
 import argparse
 
-from reperf.commands import ask_for_report, tell
+from reperf.commands import ask_for_report
 from reperf.layout import DIAGNOSIS
+from reperf.terminal import announce
 from reperf.text import count
 
 
@@ -19,7 +20,7 @@ def add(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Show what was found, and keep it where the report looks for it."""
-    tell("reading the report")
+    announce("reading the report")
     from rich.console import Console  # noqa: PLC0415 - a second of libraries, after the first line
 
     from reperf.doctor.examine import examine  # noqa: PLC0415
@@ -28,7 +29,7 @@ def run(options: argparse.Namespace) -> int:
 
     nodes, report, configfile = prepare(options.profile, options.configfile)
     profile = options.profile or "default"
-    diagnosis = examine(nodes, report, profile=profile, configfile=configfile, tell=tell)
+    diagnosis = examine(nodes, report, profile=profile, configfile=configfile)
     diagnosis.write(DIAGNOSIS)
     show(diagnosis, Console())
     errors, warnings = diagnosis.count("error"), diagnosis.count("warning")

@@ -74,7 +74,7 @@ def _notes(history: History) -> list[str]:
         for step in line.steps:
             before, after = (line.points[at].side.path for at in (step.at - 1, step.at))
             notes.append(f"{line.name}: {signed(step.ratio)} from {before} to {after}")
-            notes += [f"  {said}" for said in lines_of(step.differences)]
+            notes += [f"  {difference}" for difference in lines_of(step.differences)]
         notes += [f"{line.name}: not comparable: {why}" for why in line.not_comparable]
     return notes + [f"left out: {why}" for why in history.left_out]
 

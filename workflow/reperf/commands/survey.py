@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from reperf.building.work_folder import lock_folder
-from reperf.commands import ask_for_report, count, tell
+from reperf.commands import ask_for_report, count
 from reperf.doctor.targets import prepare
 from reperf.errors import ReperfError
 from reperf.survey.campaign import survey
@@ -89,5 +89,4 @@ def run(options: argparse.Namespace) -> int:
         links=options.links,
         as_json=options.json,
         junit=options.junit,
-        tell=tell,
     )

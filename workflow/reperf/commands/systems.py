@@ -85,12 +85,12 @@ def _rows(system: System, host: Host, wanted: str | None) -> Iterator[tuple[str,
             shown = tuple(" ".join(precisions[device]) or "-" for device in precisions)
             by_precision.setdefault(shown, []).append(workload)
     trains = [(system.id, ", ".join(names), *shown) for shown, names in by_precision.items()]
-    builds = map(_said, _builds(system, host))
+    builds = map(_described, _builds(system, host))
     for row, build in zip_longest(trains, builds, fillvalue=""):
         yield *(row or ("",) * 4), build
 
 
-def _said(build: _Build) -> str:
+def _described(build: _Build) -> str:
     """A build in a line, such as "cuda lock: not built; GPUs 7.5 to 12.0, driver 580.65.06"."""
     line = f"{build.name}: {build.why_not or ('built' if build.made else 'not built')}"
     if "cuda" not in build.devices or build.why_not:

@@ -1,7 +1,7 @@
 """How devices share the training, and parameter servers: an entry's `parallel` and `servers`."""
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Self
+from typing import Annotated, Self
 
 from pydantic import Field, model_validator
 
@@ -13,6 +13,9 @@ from reperf.values import MOST_PROCESSES, Number
 Devices = Annotated[Number, Field(ge=1, le=MOST_NODES * MOST_DEVICES)]
 
 MOST_SERVERS = 14  # on a node: each needs a port of its own, of the sixteen that a Slurm job has
+
+
+_KINDS: tuple[Parallelism, ...] = ("pipeline", "shard", "tensor")
 
 
 class Parallel(Model, json_schema_extra=with_examples):
@@ -39,12 +42,7 @@ class Parallel(Model, json_schema_extra=with_examples):
     @property
     def kinds(self) -> tuple[Parallelism, ...]:
         """Which of the kinds of parallelism it asks for."""
-        values: dict[Parallelism, Any] = {
-            "pipeline": self.pipeline,
-            "shard": self.shard,
-            "tensor": self.tensor,
-        }
-        return tuple(kind for kind, value in values.items() if value)
+        return tuple(kind for kind in _KINDS if getattr(self, kind))
 
     @property
     def name(self) -> str:

@@ -180,11 +180,11 @@ class Report(Measured, json_schema_extra=with_examples):
                 if parallel and parallel.why_not_on(devices):
                     continue
                 readers = parallel.readers(devices) if parallel else devices
-                who = f"readers of {entry.id} on" if parallel else "devices of"
+                those = f"readers of {entry.id} on" if parallel else "devices of"
                 if data.parts % readers:
                     raise ValueError(
                         f"data.{data.name}.parts: {data.parts} record files for the {readers} "
-                        f"{who} {topology} in suite {suite.name}; allowed: multiples of {readers}"
+                        f"{those} {topology} in suite {suite.name}; allowed: multiples of {readers}"
                     )
         return self
 

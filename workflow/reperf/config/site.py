@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import AfterValidator, BeforeValidator, Field, model_validator
+from pydantic import AfterValidator, Field, model_validator
 
 from reperf.config.words import (
     MONTH_IN_SECONDS,
@@ -17,6 +17,7 @@ from reperf.config.words import (
     Text,
     Topology,
     Whole,
+    or_text,
     with_examples,
 )
 from reperf.systems import BuildKind, LockName, Precision
@@ -219,13 +220,7 @@ class SiteEnvironment(Model, json_schema_extra=with_examples):
             yield f"after {self.before!r}"
 
 
-SiteEnvironmentOrPath = Annotated[
-    SiteEnvironment,
-    BeforeValidator(
-        lambda named: {"python": named} if isinstance(named, str) else named,
-        json_schema_input_type=str | SiteEnvironment,
-    ),
-]
+SiteEnvironmentOrPath = Annotated[SiteEnvironment, or_text("python", SiteEnvironment)]
 
 
 class Hardware(Model):

@@ -32,6 +32,7 @@ from reperf.config.words import (
     Topology,
     Workload,
     distinct,
+    or_text,
     topology_shape,
     with_examples,
 )
@@ -214,13 +215,7 @@ def entry_id(
     return "+".join([system, *filter(None, [variant]), *more])
 
 
-EntryOrName = Annotated[
-    Entry,
-    BeforeValidator(
-        lambda entry: {"system": entry} if isinstance(entry, str) else entry,
-        json_schema_input_type=str | Entry,
-    ),
-]
+EntryOrName = Annotated[Entry, or_text("system", Entry)]
 
 
 def chosen_systems(systems: Any) -> Any:  # noqa: ANN401 - raw YAML
@@ -251,10 +246,7 @@ class LogSource(Model, json_schema_extra=with_examples):
         return self.path.name
 
 
-SourceOrPath = Annotated[
-    LogSource,
-    BeforeValidator(lambda source: {"path": source} if isinstance(source, str) else source),
-]
+SourceOrPath = Annotated[LogSource, or_text("path", LogSource)]
 
 
 def listed(items: Any) -> Any:  # noqa: ANN401 - raw YAML

@@ -44,6 +44,14 @@ def distinct(items: tuple[Named, ...]) -> tuple[Named, ...]:
     return items
 
 
+def or_text(key: str, model: Any) -> BeforeValidator:  # noqa: ANN401 - a class
+    """Let a text stand for a mapping with nothing but this key."""
+    return BeforeValidator(
+        lambda value: {key: value} if isinstance(value, str) else value,
+        json_schema_input_type=str | model,
+    )
+
+
 Topology = Annotated[str, Field(pattern=TOPOLOGY)]
 Whole = Annotated[int, Field(ge=0, le=10**15)]  # more than any run has, and a table can hold it
 Label = Annotated[str, Field(max_length=LONGEST_NAME), AfterValidator(one_line)]

@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from functools import partial
@@ -24,6 +24,7 @@ from reperf.doctor.targets import WAIT_SECONDS, Nodes
 from reperf.doctor.trials import TIME_LIMIT, on_nodes, runs_to_try
 from reperf.plans.costs import needed_bytes
 from reperf.records.diagnosis import Diagnosis, NodeReport, Probe, Trial
+from reperf.terminal import announce
 from reperf.text import count
 from reperf.training.remote import name_of
 
@@ -34,15 +35,12 @@ _SECONDS_BETWEEN = 20  # for what happens beside a trial: launchers that end, an
 _TRIALS = TypeAdapter(tuple[Trial, ...])
 
 
-def examine(
-    nodes: Nodes, report: Report, *, profile: str, configfile: str, tell: Callable[[str], None]
-) -> Diagnosis:
+def examine(nodes: Nodes, report: Report, *, profile: str, configfile: str) -> Diagnosis:
     """Ask all nodes at the same time, try each system on them, and judge what they report.
 
     Args:
         report: with its device decided.
         profile, configfile: the names of the profile and of the report's files, for the reader.
-        tell: takes a line for whoever waits: what begins.
     """
     runs: dict[str, Run] = {}
     for run in report.run_of_each_entry():
@@ -51,12 +49,12 @@ def examine(
         name: None if why_build(build_of(run)) else build_of(run).recipe_digest
         for name, run in runs.items()
     }
-    made = [run for name, run in runs.items() if built[name]]
-    node_reports = _ask_all(nodes, made, tell)
+    startable = [run for name, run in runs.items() if built[name]]
+    node_reports = _ask_all(nodes, startable)
     survey = Survey(
         report=report,
         node_reports=node_reports,
-        trials=_try_all(nodes, report, node_reports, tell),
+        trials=_try_all(nodes, report, node_reports),
         built=built,
         needed_bytes=needed_bytes(report, built),
     )
@@ -73,9 +71,7 @@ def examine(
     )
 
 
-def _ask_all(
-    nodes: Nodes, runs: Sequence[Run], tell: Callable[[str], None]
-) -> tuple[NodeReport, ...]:
+def _ask_all(nodes: Nodes, runs: Sequence[Run]) -> tuple[NodeReport, ...]:
     """Ask the nodes that get jobs; they write into a folder that is removed afterwards."""
     secret = secrets.token_hex()
     folder = Path.cwd()
@@ -101,7 +97,7 @@ def _ask_all(
 
         why_not = nodes.why_not()
         builds = count(len(runs), "build")
-        tell(f"looking at {count(len(why_not), 'node')}, starting {builds} on each")
+        announce(f"looking at {count(len(why_not), 'node')}, starting {builds} on each")
         return tuple(pool.map(ask, why_not.keys(), why_not.values()))
 
 
@@ -124,9 +120,7 @@ def _ask(start: Sequence[str], request: Request) -> NodeReport:
     )
 
 
-def _try_all(
-    nodes: Nodes, report: Report, node_reports: Iterable[NodeReport], tell: Callable[[str], None]
-) -> tuple[Trial, ...]:
+def _try_all(nodes: Nodes, report: Report, node_reports: Iterable[NodeReport]) -> tuple[Trial, ...]:
     """Try each system on all nodes where its build is well together, and on each by itself.
 
     A device that is alone on its node has nobody there to add up with: it is only tried by itself
@@ -143,17 +137,17 @@ def _try_all(
             together[able[name]][name] = run
     results: list[Trial] = []
     # One after the other: they would slow each other.
-    for who, chosen in together.items():
-        tell(f"trying {', '.join(chosen)} on {count(len(who), 'node')} together")
-        results += _try(nodes, report, who, chosen)
+    for among, chosen in together.items():
+        announce(f"trying {', '.join(chosen)} on {count(len(among), 'node')} together")
+        results += _try(nodes, report, among, chosen)
     tried = {(trial.name, trial.nodes) for trial in results}
-    for name, who in able.items():
-        for node in who:
+    for name, among in able.items():
+        for node in among:
             if (name, (node,)) not in tried:
                 alone[(node,)][name] = runs[name]
     if alone:
         names = dict.fromkeys(name for chosen in alone.values() for name in chosen)
-        tell(f"trying {', '.join(names)} on {', '.join(node for (node,) in alone)}")
+        announce(f"trying {', '.join(names)} on {', '.join(node for (node,) in alone)}")
     with ThreadPoolExecutor(_AT_ONCE) as pool:
         found = pool.map(partial(_try, nodes, report), alone.keys(), alone.values())
         return (*(trial for trials in found for trial in trials), *results)

@@ -134,9 +134,9 @@ def findings_of_runs(folder: Path = Path()) -> Iterator[Finding]:
                 rounds[node].append({str(gpu): 1 / one for gpu, one in enumerate(times) if one})
     for node, ruling in judge_each(rounds, MARGIN).items():  # none of one device, or one run
         slow = "; ".join(map(rank_words, ruling.slow))
-        told = f"in {count(len(rounds[node]), 'run')} of this folder"
-        verdict = Verdict("ok", f"none of {len(ruling.places)} slower than the others {told}")
+        where = f"in {count(len(rounds[node]), 'run')} of this folder"
+        verdict = Verdict("ok", f"none of {len(ruling.places)} slower than the others {where}")
         if slow:
             advice = "look at its clock, its power limit and its cooling"
-            verdict = Verdict("warning", f"{slow} {told}", advice)
+            verdict = Verdict("warning", f"{slow} {where}", advice)
         yield verdict.on("devices by themselves", node)

@@ -76,7 +76,7 @@ LONGEST_NAME = 48  # characters of a series' name that leave room for a plot
 NAME, LABEL = 26, 40  # characters of a line beside a bar and at its end, which leave room for it
 DPI = 200
 HIGHEST = 32_000  # pixels; 850 bars at full resolution
-SAID = {"speedup": plain_number, "efficiency": percent}
+WRITTEN = {"speedup": plain_number, "efficiency": percent}
 MOST_PLOTS = 12
 """Small plots of step times, at most, that show all device counts; else the most devices are."""
 STEADY, DRIFT = 0.1, 0.05
@@ -157,8 +157,8 @@ def draw_kind(kind: str, cells: pd.DataFrame, measurements: pd.DataFrame | None 
             the title names the suite alone.
     """
     title, unit = title_of(cells), unit_of(cells)
-    said = f"suite {cells['suite'].iloc[0]}", repeats_of(cells), place_of(cells)
-    subtitle = ", ".join(filter(None, (title, *said)))
+    origin = f"suite {cells['suite'].iloc[0]}", repeats_of(cells), place_of(cells)
+    subtitle = ", ".join(filter(None, (title, *origin)))
     entries = entries_of(cells, measurements)
     cells = cells.assign(
         series=_shortened(series_of(cells)),
@@ -241,7 +241,7 @@ def draw_throughput(
     one is pale, and its mark stands beside its number.
     """
     cells = _drawable(cells)
-    cells = cells.assign(said=[_end_of(cell) for cell in cells.itertuples()])
+    cells = cells.assign(label=[_end_of(cell) for cell in cells.itertuples()])
     rates = unit.endswith("/s") or not unit or unit.startswith("%")
     ranked = cells.sort_values("throughput_median", ascending=not rates, kind="stable")
     dots = "; a dot is a repeat" if any(map(len, cells["runs"])) else ""
@@ -256,7 +256,7 @@ def draw_scaling(column: str, cells: pd.DataFrame, subtitle: str) -> Figure:
     it is a straight line. Cells without a value, or whose repeats scatter too much for one, are
     named in their plot.
     """
-    found = _range_found(cells, column, column.capitalize(), SAID[column])
+    found = _range_found(cells, column, column.capitalize(), WRITTEN[column])
     cells = _drawable(cells)
     cells[column] = cells[column].mask(cells["scattered"].astype(bool))
     last = cells.dropna(subset=column).groupby("series")[column].last()
@@ -264,10 +264,10 @@ def draw_scaling(column: str, cells: pd.DataFrame, subtitle: str) -> Figure:
     across = min(PLOTS_ACROSS, max(2, len(names)))
     down = -(-len(names) // across)
     worlds = sorted(cells["world_size"].unique())
-    said = "Speedup" if column == "speedup" else "Share of the ideal speedup"
+    what = "Speedup" if column == "speedup" else "Share of the ideal speedup"
     baselines = list(cells.loc[cells[column].notna(), "baseline"].unique())
     with the_style():
-        figure = _titled(found, f"{said}{_over(baselines)}. {subtitle}", 0.3 + 1.5 * down)
+        figure = _titled(found, f"{what}{_over(baselines)}. {subtitle}", 0.3 + 1.5 * down)
         grid = figure.subplots(down, across, sharex=True, sharey=True, squeeze=False)
         for axes, name in zip_longest(grid.flat, names):
             if name is None:
@@ -309,9 +309,9 @@ def draw_cost(kind: str, cells: pd.DataFrame, subtitle: str) -> Figure:
     lacks = numbers.isna() & cells["throughput_median"].notna()
     same = {f"throughput_{name}": numbers for name in ("median", "min", "max")}
     cells = cells.assign(**same, runs=[()] * len(cells), status=cells["status"].mask(lacks, none))
-    said = (lambda value: f"{in_four_digits(value)} J") if kind == "energy" else "{:.1f} %".format
+    write = (lambda value: f"{in_four_digits(value)} J") if kind == "energy" else "{:.1f} %".format
     what = {"energy": "Energy per sample", "utilisation": "FLOP utilisation"}[kind]
-    found = _range_found(cells, "throughput_median", what, said, least_first=kind == "energy")
+    found = _range_found(cells, "throughput_median", what, write, least_first=kind == "energy")
     return draw_throughput(cells, found, subtitle, unit, what)
 
 
@@ -448,7 +448,7 @@ def _range_found(
     cells: pd.DataFrame,
     column: str,
     what: str,
-    said: Callable[[float], str],
+    write: Callable[[float], str],
     *,
     least_first: bool = False,
 ) -> str:
@@ -457,7 +457,7 @@ def _range_found(
     The speedup and the efficiency of a baseline are 1 by definition: they are no finding.
     """
     known = _drawable(cells).dropna(subset=column)
-    if column in SAID:
+    if column in WRITTEN:
         scales = known[known["topology"] != known["baseline"]]
         known = scales[~scales["scattered"].astype(bool)]
         if known.empty:
@@ -468,8 +468,8 @@ def _range_found(
     if largest["marks"].str.contains(NOT_USABLE).any():
         return f"{what}: the numbers are not usable"
     best, worst = largest.iloc[0], largest.iloc[-1]
-    found = f"{what} on {_in_words(largest)}: {said(best[column])} ({best['series']})"
-    return found if len(largest) == 1 else f"{found} to {said(worst[column])} ({worst['series']})"
+    found = f"{what} on {_in_words(largest)}: {write(best[column])} ({best['series']})"
+    return found if len(largest) == 1 else f"{found} to {write(worst[column])} ({worst['series']})"
 
 
 def _steps_found(cells: Sequence[Row]) -> str:
@@ -519,9 +519,9 @@ def _draw_steps_of(axes: Axes, cell: Row) -> None:
     axes.set_title("\n".join(map(_wrapped, (cell.series, where))), loc="left", fontsize=SMALL)
     above = max(ms for run in cell.steps for ms in run.ms)
     if above > high:
-        said = f"off the scale: up to {in_four_digits(above)} ms"
+        note = f"off the scale: up to {in_four_digits(above)} ms"
         corner: dict[str, Any] = {"ha": "right", "va": "top", "transform": axes.transAxes}
-        axes.text(0.97, 0.97, said, fontsize=6, color=MUTED, **corner)
+        axes.text(0.97, 0.97, note, fontsize=6, color=MUTED, **corner)
 
 
 def _size(cell: Row) -> str:
@@ -548,13 +548,13 @@ def _draw_bars(
             heading,
             own.assign(
                 name=own["series"].map(partial(textwrap.fill, width=NAME)),
-                said=own["said"].map(partial(textwrap.fill, width=LABEL)),
+                label=own["label"].map(partial(textwrap.fill, width=LABEL)),
             ),
         )
         for heading, own in groups
     ]
     lines = [len(own) + GAP for _, own in groups]
-    tall = 1 + max(text.count("\n") for _, own in groups for text in [*own["name"], *own["said"]])
+    tall = 1 + max(text.count("\n") for _, own in groups for text in [*own["name"], *own["label"]])
     with the_style():
         figure = _titled(title, subtitle, ROW * (0.4 + 0.6 * tall) * sum(lines) + 0.3)
         plots = figure.subplots(len(groups), height_ratios=lines, squeeze=False)[:, 0]
@@ -583,10 +583,12 @@ def _draw_bar(axes: Axes, place: int, cell: Row, greatest: float) -> None:
     """One row of the throughput figure: bar, dots and number, or why there is none."""
     value, low, high = cell.throughput_median, cell.throughput_min, cell.throughput_max
     if pd.isna(value):
-        _name_end(axes, 0, place, cell.said, MUTED)
+        _name_end(axes, 0, place, cell.label, MUTED)
         return
     pale = 0.4 if cell.doubtful else 1
-    look = {"facecolor": colour_of(cell.system), "alpha": pale, **_hatch_of(cell)}
+    look: dict[str, Any] = {"facecolor": colour_of(cell.system), "alpha": pale}
+    if cell.twin % 2:  # every second series of a system
+        look |= {"hatch": "////", "edgecolor": PAPER, "linewidth": 0}
     axes.barh(place, value, height=0.74, **look)
     # Where repeats lie farther to the right than the median, its number keeps above them.
     beyond = high - value > 0.01 * greatest
@@ -595,7 +597,7 @@ def _draw_bar(axes: Axes, place: int, cell: Row, greatest: float) -> None:
         axes.hlines(line, low, high, color=INK, linewidth=0.7)
         dots: dict[str, Any] = {"s": 7, "facecolor": INK, "edgecolor": PAPER, "linewidth": 0.4}
         axes.scatter(cell.runs, [line] * len(cell.runs), zorder=3, **dots)
-    _name_end(axes, value if beyond else max(value, high), place - 0.18 * beyond, cell.said, INK)
+    _name_end(axes, value if beyond else max(value, high), place - 0.18 * beyond, cell.label, INK)
 
 
 def _end_of(cell: Row) -> str:
@@ -628,8 +630,8 @@ def _draw_line(
         look: dict[str, Any] = {"marker": "o", "markersize": 4, "linewidth": 1.6, "zorder": 3}
         look["markerfacecolor"] = PAPER if first["twin"] % 2 else colour
         axes.plot(line["world_size"], line[column], color=colour, **look)
-        said = SAID[column](line[column].iloc[-1])
-        heading.append(f"{said}{f' over {baseline}' if several else ''}")
+        last = WRITTEN[column](line[column].iloc[-1])
+        heading.append(f"{last}{f' over {baseline}' if several else ''}")
     axes.set_title("\n".join(heading), loc="left", fontsize=SMALL)
     status = cells["status"].where(cells["status"] != "ok", cells["shared"])
     lacks = cells[column].isna() & ~cells["scattered"].astype(bool)
@@ -670,17 +672,12 @@ def _epochs_and_memory(cells: pd.DataFrame, before: str) -> Iterator[tuple[str, 
 def _with_numbers(cells: pd.DataFrame, numbers: pd.Series, forms: Sequence[str]) -> pd.DataFrame:
     """The cells with other numbers to draw, each written in a form of its own."""
     absent = cells["status"].replace("ok", ABSENT)
-    said = [
+    labels = [
         instead if pd.isna(value) else form.format(value)
         for value, form, instead in zip(numbers, forms, absent, strict=True)
     ]
     same = {f"throughput_{name}": numbers for name in ("median", "min", "max")}
-    return cells.assign(**same, said=said, runs=[()] * len(cells), doubtful=False)
-
-
-def _hatch_of(cell: Row) -> dict[str, Any]:
-    """What tells every second series of a system from the first."""
-    return {"hatch": "////", "edgecolor": PAPER, "linewidth": 0} if cell.twin % 2 else {}
+    return cells.assign(**same, label=labels, runs=[()] * len(cells), doubtful=False)
 
 
 def _name_end(axes: Axes, end: float, place: float, text: str, colour: str) -> None:

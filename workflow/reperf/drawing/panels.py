@@ -107,7 +107,7 @@ class Rival(Generic[Compared]):
     alone: nothing else was measured."""
 
     @property
-    def said(self) -> str:
+    def place(self) -> str:
         """The verdict, or how far it is from the fastest: "−2.7 % (−3.1 to −2.3 %)"."""  # noqa: RUF002
         if self.verdict in ("fastest", "leads", "alone"):
             return ABSENT if self.verdict == "alone" else self.verdict

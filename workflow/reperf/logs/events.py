@@ -66,7 +66,7 @@ _STATUS = re.compile(rb'"status": ?"([^"\r\n]{1,40})')
 
 def read_event(match: re.Match[bytes]) -> dict[str, Any]:
     """The object of a line that EVENT matches; empty if it holds none."""
-    return _object(match[1] or b"{}")
+    return event_of(match[1] or b"{}")
 
 
 def events_in(text: bytes) -> Iterator[dict[str, Any]]:
@@ -75,11 +75,8 @@ def events_in(text: bytes) -> Iterator[dict[str, Any]]:
 
 
 def event_of(record: bytes) -> dict[str, Any]:
-    """The object of a record as it stands in the log."""
-    return _object(record.removeprefix(MARK))
-
-
-def _object(text: bytes) -> dict[str, Any]:
+    """The object of a record as it stands in the log, with or without MARK."""
+    text = record.removeprefix(MARK)
     return _parsed_once(text) if len(text) <= _REMEMBERED else _parsed(text)
 
 
@@ -155,8 +152,8 @@ def run_events(text: bytes) -> list[RunEvent]:
         seconds = float(milliseconds) / 1000 if milliseconds else float(unix) if unix else None
         status = _STATUS.search(match["rest"])
         begins = match["event"] == b"start"
-        said = status[1].decode(errors="replace") if status and not begins else ""
-        found.append(RunEvent(begins, seconds, said))
+        word = status[1].decode(errors="replace") if status and not begins else ""
+        found.append(RunEvent(begins, seconds, word))
     return found
 
 
@@ -180,8 +177,8 @@ def has_ended(text: bytes) -> bool:
 
 def stopped_as(text: bytes) -> str:
     """The status with which a run stopped that did not go well; empty if a text says none."""
-    said = (event.status for event in run_events(text))
-    return next((status for status in said if status not in ("", GOOD)), "")
+    statuses = (event.status for event in run_events(text))
+    return next((status for status in statuses if status not in ("", GOOD)), "")
 
 
 def facts_in(text: bytes) -> Iterator[Fact]:
@@ -190,10 +187,10 @@ def facts_in(text: bytes) -> Iterator[Fact]:
         if (batch := int(match[1])) > 0:
             yield "global_batch", batch
     found = _SUBMISSION.finditer(text) if b"submission_" in text else ()
-    said = [(line["key"] or line["old"], line["value"].decode(errors="replace")) for line in found]
-    yield from (("platform", value) for key, value in said if key == b"platform")
-    if (b"division", "open") not in said:  # there, the model may be another than the benchmark's
-        names = (value for key, value in said if key == b"benchmark")
+    pairs = [(line["key"] or line["old"], line["value"].decode(errors="replace")) for line in found]
+    yield from (("platform", value) for key, value in pairs if key == b"platform")
+    if (b"division", "open") not in pairs:  # there, the model may be another than the benchmark's
+        names = (value for key, value in pairs if key == b"benchmark")
         yield from (("workload", _WORKLOADS.get(name, name)) for name in names)
 
 

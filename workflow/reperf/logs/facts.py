@@ -93,7 +93,7 @@ class Known(NamedTuple):
     """The value of a fact, and its source."""
 
     value: Value
-    teller: str
+    source: str
 
 
 def called(name: str) -> str:
@@ -117,8 +117,8 @@ class Facts:
         """Whether speeds or counts that the log prints fit the batch, whoever gives it."""
         self._accumulates = accumulates
 
-    def add(self, teller: str, facts: Iterable[Fact]) -> "Facts":
-        """Add the facts of one source, the teller; a value of None says nothing.
+    def add(self, source: str, facts: Iterable[Fact]) -> "Facts":
+        """Add the facts of one source; a value of None says nothing.
 
         If a source contradicts itself on a fact that has an option, another source may decide which
         value is right.
@@ -132,7 +132,7 @@ class Facts:
             if not is_fact(name):
                 raise KeyError(name)
             if value is not None:
-                self._put(name, Known(value, teller))
+                self._put(name, Known(value, source))
         for name, factors in _PRODUCTS:
             self._multiply(name, factors)
         self._divide_tokens()
@@ -151,13 +151,13 @@ class Facts:
         batch, batches = self._known.get("global_batch"), self.get("accumulation")
         if not self._accumulates or batch is None:
             return
-        if batches is None and "update_batch" not in self._known and batch.teller != LOG:
+        if batches is None and "update_batch" not in self._known and batch.source != LOG:
             raise Refused("unknown", self._missing("accumulation"))
         if batches is not None and batch.value % batches:
             raise Refused(
                 "contradiction",
-                f"the global batch of {batch.value} by {batch.teller} is not {batches} batches, "
-                f"which a step is by {self._known['accumulation'].teller}",
+                f"the global batch of {batch.value} by {batch.source} is not {batches} batches, "
+                f"which a step is by {self._known['accumulation'].source}",
             )
 
     def get(self, name: Name) -> Value:
@@ -183,9 +183,9 @@ class Facts:
         each, rest = divmod(whole, replicas * batches)
         return None if rest else each
 
-    def tellers(self) -> dict[Name, str]:
+    def sources(self) -> dict[Name, str]:
         """The source of each fact that is known, by the fact's name."""
-        return {name: known.teller for name, known in self._known.items()}
+        return {name: known.source for name, known in self._known.items()}
 
     def need(self, name: Name) -> Value:
         """A fact.
@@ -220,7 +220,7 @@ class Facts:
     def _put(self, name: Name, new: Known) -> None:
         largest = LARGEST.get(name, LARGEST_FACT)
         if isinstance(new.value, int | float) and not new.value <= largest:
-            why = f"the {called(name)} by {new.teller} is above {largest:.0e}"
+            why = f"the {called(name)} by {new.source} is above {largest:.0e}"
             raise Refused("impossible", why)
         if name in self._disputed:
             self._decide(name, new)
@@ -228,7 +228,7 @@ class Facts:
         old = self._known.setdefault(name, new)
         if _agree(name, old.value, new.value) or (name, new) in self._overruled:
             return
-        if old.teller != new.teller:
+        if old.source != new.source:
             raise Refused("contradiction", _contradiction(name, old, new))
         self._disputed[name] = self._known.pop(name), new
 
@@ -247,11 +247,11 @@ class Facts:
             if step.value % known.value:
                 raise Refused(
                     "contradiction",
-                    f"the {called('step_tokens')}, {step.value} by {step.teller}, is no multiple of "
-                    f"the {called(divisor)}, {known.value} by {known.teller}",
+                    f"the {called('step_tokens')}, {step.value} by {step.source}, is no multiple of "
+                    f"the {called(divisor)}, {known.value} by {known.source}",
                 )
-            tellers = " and ".join(dict.fromkeys((step.teller, known.teller)))
-            self._put(name, Known(step.value // known.value, tellers))
+            sources = " and ".join(dict.fromkeys((step.source, known.source)))
+            self._put(name, Known(step.value // known.value, sources))
             return
 
     def _decide(self, name: Name, new: Known) -> None:
@@ -260,7 +260,7 @@ class Facts:
         Of a fact without an option, no value is chosen: only the log can say what it trained.
         """
         disputed = self._disputed[name]
-        if new.teller == disputed[0].teller or name not in _OPTIONS:
+        if new.source == disputed[0].source or name not in _OPTIONS:
             return
         if new.value not in (disputed[0].value, disputed[1].value):
             raise Refused("contradiction", _contradiction(name, disputed[0], new))
@@ -281,8 +281,8 @@ class Facts:
         all_known = [factor for factor in known if factor is not None]
         if len(all_known) < len(known):
             return
-        tellers = " and ".join(dict.fromkeys(factor.teller for factor in all_known))
-        self._put(name, Known(prod(factor.value for factor in all_known), tellers))
+        sources = " and ".join(dict.fromkeys(factor.source for factor in all_known))
+        self._put(name, Known(prod(factor.value for factor in all_known), sources))
 
     def _by_devices(self) -> Known | None:
         """How many replicas devices hold: each has one, unless several share each layer."""
@@ -292,11 +292,11 @@ class Facts:
         if world.value % tensor.value:
             raise Refused(
                 "contradiction",
-                f"the world size of {world.value} by {world.teller} is no multiple of "
-                f"{tensor.value}, the {called('tensor')} by {tensor.teller}",
+                f"the world size of {world.value} by {world.source} is no multiple of "
+                f"{tensor.value}, the {called('tensor')} by {tensor.source}",
             )
-        tellers = " and ".join(dict.fromkeys((world.teller, tensor.teller)))
-        return Known(world.value // tensor.value, tellers)
+        sources = " and ".join(dict.fromkeys((world.source, tensor.source)))
+        return Known(world.value // tensor.value, sources)
 
 
 def _agree(name: str, one: Any, other: Any) -> bool:  # noqa: ANN401 - values of facts
@@ -307,7 +307,7 @@ def _agree(name: str, one: Any, other: Any) -> bool:  # noqa: ANN401 - values of
 
 def _contradiction(name: str, old: Known, new: Known) -> str:
     old_value, new_value = shown(old.value), shown(new.value)
-    return f"{called(name)} is {old_value} by {old.teller}, {new_value} by {new.teller}"
+    return f"{called(name)} is {old_value} by {old.source}, {new_value} by {new.source}"
 
 
 def shown(value: Value) -> object:

@@ -31,6 +31,7 @@ from reperf.measuring.statistics import (
     SIGNIFICANCE,
     TOLERANCE,
     Ratio,
+    Repeats,
     rank_test,
     ratio,
     repeats_to_resolve,
@@ -68,7 +69,7 @@ _POWER = 0.8
 _TESTED = ("slower", "perhaps slower", "faster", "perhaps faster", "same", "cannot tell")
 
 Cell = tuple[str, ...]  # the values of MATCHED; an absent value is ""
-Sides = tuple[Sequence[float], Sequence[float]]
+Sides = tuple[Repeats, Repeats]
 """The positive throughputs of a cell before and after; or after and before, in a test."""
 Pair = tuple[float | None, float | None]  # a number before and after
 
@@ -187,7 +188,7 @@ def _judgement(change: Ratio, changed: float, beyond: float, threshold: float) -
 def _with_rank_tests(cells: Sequence[Sides], tested: Sequence[bool] | None = None) -> list[float]:
     """The p of each cell among all, or that of its rank test alone if it is larger."""
     together = zip(step_down(cells, tested), cells, strict=True)
-    return [max(p, rank_test(ours, theirs)) for p, (ours, theirs) in together]
+    return [max(p, rank_test(new, base)) for p, (new, base) in together]
 
 
 def _beyond(cells: Sequence[Sides], outside: Sequence[bool]) -> list[float]:
@@ -212,7 +213,7 @@ def _beyond(cells: Sequence[Sides], outside: Sequence[bool]) -> list[float]:
 
 
 def _repeats_to_tell(
-    base: Sequence[float], new: Sequence[float], estimate: float, threshold: float, cells: int
+    base: Repeats, new: Repeats, estimate: float, threshold: float, cells: int
 ) -> int | None:
     """How many repeats on either side would tell; None: more than MOST_REPEATS.
 
@@ -261,10 +262,10 @@ def columns_apart(
     base: Iterable[Cell], new: Iterable[Cell]
 ) -> list[tuple[str, set[str], set[str]]]:
     """The columns of MATCHED in which two reports have no value in common, with their values."""
-    ours, theirs = (list(zip(*cells, strict=True)) for cells in (base, new))
+    of_base, of_new = (list(zip(*cells, strict=True)) for cells in (base, new))
     return [
         (column, set(before), set(after))
-        for column, before, after in zip(MATCHED, ours, theirs, strict=True)
+        for column, before, after in zip(MATCHED, of_base, of_new, strict=True)
         if column not in _SEEN_IN and not set(before) & set(after)
     ]
 
@@ -308,8 +309,8 @@ def _untested(base: pd.DataFrame, new: pd.DataFrame) -> tuple[Verdict, str] | No
 
 def _failure(runs: pd.DataFrame) -> str:
     """What most runs without a number say."""
-    said = Counter(zip(runs["status"], runs["reason"], strict=True))
-    (status, reason), _ = said.most_common(1)[0]
+    endings = Counter(zip(runs["status"], runs["reason"], strict=True))
+    (status, reason), _ = endings.most_common(1)[0]
     return f"{status}: {reason}" if reason else str(status)
 
 
@@ -327,8 +328,8 @@ def why_not_comparable(before: pd.DataFrame, after: pd.DataFrame) -> str:
         ("global batch", [set(runs["global_batch"].dropna()) for runs in (before, after)]),
     ):
         if all(values) and not values[0] & values[1]:
-            ours, theirs = (" and ".join(sorted(map(str, side))) for side in values)
-            return f"{what} {ours} -> {theirs}"
+            first, second = (" and ".join(sorted(map(str, side))) for side in values)
+            return f"{what} {first} -> {second}"
     return _other_loss(before, after)
 
 

@@ -191,11 +191,11 @@ def _row(name: str, cell: ComparedCell) -> tuple[str, ...]:
         change,
         interval,
         f"{cell.n[0]}:{cell.n[1]}",
-        _said(cell),
+        _verdict_of(cell),
     )
 
 
-def _said(cell: ComparedCell) -> str:
+def _verdict_of(cell: ComparedCell) -> str:
     verdict = cell.verdict
     if verdict.judgement != "cannot tell":
         return f"{verdict.judgement}: {cell.reason}" if cell.reason else verdict.judgement
@@ -215,8 +215,8 @@ def _where(compared: Compared, cell: ComparedCell) -> str:
         ("other work", "load", percent),
     )
     return "; ".join(
-        f"{said} {print_number(before)} -> {print_number(after)}"
-        for said, name, print_number in shown
+        f"{name_shown} {print_number(before)} -> {print_number(after)}"
+        for name_shown, name, print_number in shown
         for before, after in [numbers[name]]
         if before is not None and after is not None
     )

@@ -84,14 +84,15 @@ def check_seen(
     length = facts.get("sample_tokens")
     if start is None or stop is None or not length:
         return
-    seen, made = stop - start, samples * length
-    if abs(seen - made) > SHARE * made + ROUNDED * (start + stop):
-        tellers = facts.tellers()
-        batch, by = facts.need("global_batch"), tellers["global_batch"]
+    seen, expected = stop - start, samples * length
+    if abs(seen - expected) > SHARE * expected + ROUNDED * (start + stop):
+        sources = facts.sources()
+        batch, by = facts.need("global_batch"), sources["global_batch"]
         raise Refused(
             "counts",
             f"the lines count {seen:.3g} tokens in the window, and a global batch of {batch} by "
-            f"{by} with {length} tokens a sample by {tellers['sample_tokens']} makes {made:.3g}",
+            f"{by} with {length} tokens a sample by {sources['sample_tokens']} makes "
+            f"{expected:.3g}",
         )
 
 

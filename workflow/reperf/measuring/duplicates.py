@@ -37,8 +37,8 @@ class DuplicateFinder:
         if launch != log:
             self._ranks[launch].append((span, log))
         if hosts and span:
-            for others, theirs, other in self._spans[cell]:
-                if hosts & others and _overlap(span, theirs):
+            for others, taken, other in self._spans[cell]:
+                if hosts & others and _overlap(span, taken):
                     name = min(hosts & others)
                     return f"counted already, as {other}: the same time on the same host, {name}"
             self._spans[cell].append((hosts, span, log))

@@ -149,7 +149,7 @@ def history_of(folder: Path, threshold: float) -> History:
         cell: _comparable(sorted(some, key=lambda point: point.date))
         for cell, some in points.items()
     }
-    usual = median([_scatter(kept) for kept, _ in ordered.values()] or [0.0])
+    usual = median([_scatter(comparable) for comparable, _ in ordered.values()] or [0.0])
     lines = tuple(
         _line(cell, name, *ordered[cell], scatter=usual, threshold=threshold, cells=many)
         for cell, name in zip(points, names, strict=True)
@@ -170,13 +170,13 @@ def _reports_below(folder: Path) -> Iterator[Path]:
 def _comparable(points: Sequence[Point]) -> tuple[list[Point], tuple[str, ...]]:
     """The points that may stand beside the newest, and why the others may not."""
     *earlier, newest = points
-    kept, left = [], []
+    comparable, reasons = [], []
     for point in earlier:
         if why := why_not_comparable(point.runs, newest.runs):
-            left.append(f"{point.side.path}: {why}")
+            reasons.append(f"{point.side.path}: {why}")
         else:
-            kept.append(point)
-    return [*kept, newest], tuple(left)
+            comparable.append(point)
+    return [*comparable, newest], tuple(reasons)
 
 
 def _scatter(points: Sequence[Point]) -> float:

@@ -192,11 +192,11 @@ def _more_runs(runs: int, places: int, among: int, distance: float) -> int | Non
     `distance` is from the place to the margin, in standard deviations of a run.
     """
 
-    def tell(more: int) -> bool:
+    def suffices(more: int) -> bool:
         bound = t_bound(SIGNIFICANCE / 2 / places / among, among * (places - 1) * (more - 1))
         return bound * error_of(1, more, places * more) <= distance
 
-    enough = bisect_left(range(runs + 1, MOST_RUNS + 1), True, key=tell)
+    enough = bisect_left(range(runs + 1, MOST_RUNS + 1), True, key=suffices)
     return enough + 1 if runs + enough < MOST_RUNS else None
 
 

@@ -68,8 +68,8 @@ def marks_of(row: Mapping[str, Any]) -> list[str]:
 
 def _of_logs(warnings: str) -> list[str]:
     """The marks that follow from warnings; of several gaps, the one that changes the most."""
-    said = [warning.partition(" ")[0] for warning in warnings.split(", ")]
-    marks = [mark for code, mark in OF_LOGS.items() if code in said]
+    codes = [warning.partition(" ")[0] for warning in warnings.split(", ")]
+    marks = [mark for code, mark in OF_LOGS.items() if code in codes]
     if shares := _GAP.findall(warnings):
         marks[0] += f": one interval moves it by {max(map(float, shares)):g} %"
     return marks

@@ -63,11 +63,6 @@ class Method:
     otherwise_widest: bool = False  # take that window where the usual one is refused, and warn
     step_times: bool = False  # find out, too, how long the iterations of each run took
 
-    @property
-    def falls_back(self) -> bool:
-        """Whether the widest window is taken where the usual one is refused."""
-        return self.otherwise_widest and self.window is None and self.ends is None
-
     def ends_in(self, log_format: Format) -> list[Ends]:
         """The window's ends as a log numbers them, the preferred ones first.
 
@@ -186,7 +181,7 @@ def measure_log(
     measure = partial(
         _measure_runs, name, log, log_format, sources=sources, of_runs=sources_of_runs
     )
-    if not method.falls_back:
+    if not method.otherwise_widest or method.window or method.ends:
         yield from measure(method)
         return
     wide: dict[int, _Result] | None = None
@@ -234,12 +229,12 @@ def _measure_runs(
         yield replace(measured, run=number), facts, fingerprint
     if not number:
         reason = f"no line is one that {log_format.name} prints for an iteration"
-        why = Refused("no-lines", UNMATCHED if log_format.name == PATTERN else reason)
-        yield _refused(name, log_format.name, method, why), Facts(), None
+        refusal = Refused("no-lines", UNMATCHED if log_format.name == PATTERN else reason)
+        yield _refused(name, log_format.name, method, refusal), Facts(), None
         return
     for missing in sorted(asked for asked in of_runs or () if asked > number):
-        why = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
-        refused = _refused(name, log_format.name, method, why)
+        refusal = Refused("no-run", f"it holds no run {missing}: the last is run {number}")
+        refused = _refused(name, log_format.name, method, refusal)
         yield replace(refused, run=missing), Facts(), None
 
 
@@ -372,7 +367,7 @@ def _measure_run(
         values |= {"status": "refused", "code": "impossible", "reason": why}
     names: tuple[FactName, ...] = ("global_batch", "world_size", "start_loss")
     values |= {name: facts.get(name) for name in names}
-    values["sources"] = facts.tellers()
+    values["sources"] = facts.sources()
     if log_format.system:  # our own runs end after so many iterations, and train to no target
         values["time_to_train"] = run.time_to_train
     return Measurement(name, log_format.name, **values), facts

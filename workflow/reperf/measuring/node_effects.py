@@ -67,8 +67,8 @@ def with_marks(summary: pd.DataFrame, nodes: Iterable[SlowNode]) -> pd.DataFrame
             slow[moved.cell].append(f"{SLOW_NODE}{node.name}")
     cells = (tuple(map(str, cell)) for cell in summary[list(CELL)].itertuples(index=False))
     marks = [
-        "; ".join(filter(None, dict.fromkeys([*slow[cell], *said.split("; ")])))
-        for cell, said in zip(cells, summary["marks"], strict=True)
+        "; ".join(filter(None, dict.fromkeys([*slow[cell], *others.split("; ")])))
+        for cell, others in zip(cells, summary["marks"], strict=True)
     ]
     return summary.assign(marks=marks)
 

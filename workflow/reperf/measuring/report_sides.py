@@ -14,6 +14,7 @@ from typing import TextIO, get_args
 
 import pandas as pd
 
+from reperf.config.suite import shown_variant
 from reperf.errors import ReperfError
 from reperf.layout import ALL_MEASUREMENTS, DIAGNOSIS, RUN_RECORD, SUITE_MEASUREMENTS
 from reperf.logs.configured import DATA_PARALLEL
@@ -232,18 +233,17 @@ def _row_of(path: Path, result: RunResult) -> Row:
     }
 
 
-def _switched_on(facts: Facts) -> str:
+def _switched_on(facts: Facts) -> str | None:
     """The switches of a trainer that a log says are on."""
-    switches = [name for name in facts.tellers() if name not in FACT_NAMES]
-    on = [str(name) for name in switches if facts.get(name) is True]
-    several = facts.get("accumulation") or 1
-    return "+".join([*on, *([f"accumulation-{several}"] if several > 1 else [])])
+    switches = [name for name in facts.sources() if name not in FACT_NAMES]
+    on = "+".join(str(name) for name in switches if facts.get(name) is True)
+    return shown_variant(on, facts.get("accumulation"))
 
 
 def _sizes(result: RunResult) -> str:
     """All numbers that a log says of what was trained, so that no two things are one cell."""
     facts = result.facts
-    names = [name for name in facts.tellers() if name not in FACT_NAMES]
+    names = [name for name in facts.sources() if name not in FACT_NAMES]
     names += ["parameters"] if facts.get("workload") is None else []
     sizes = {str(name): facts.get(name) for name in names if type(facts.get(name)) in (int, float)}
     if facts.get("batch_size") is None:
@@ -273,20 +273,20 @@ def differences(base: Side, new: Side, runs: tuple[pd.DataFrame, pd.DataFrame]) 
     Args:
         runs: for each report, the rows of the cells that both have.
     """
-    ours, theirs = (_known(side, some) for side, some in zip((base, new), runs, strict=True))
+    of_base, of_new = (_known(side, some) for side, some in zip((base, new), runs, strict=True))
     if base.readings and new.readings:
-        ours, theirs = ours | base.readings, theirs | new.readings
-    names = dict.fromkeys([*ours, *theirs])
+        of_base, of_new = of_base | base.readings, of_new | new.readings
+    names = dict.fromkeys([*of_base, *of_new])
     # A record says all that there was, but what doctors read; without one, nobody knows.
     nothing = {name: {"none"} for name in names if name not in base.readings | new.readings}
-    ours, theirs = (
+    of_base, of_new = (
         nothing | known if any(log in side.records for log in some["log"]) else known
-        for side, some, known in zip((base, new), runs, (ours, theirs), strict=True)
+        for side, some, known in zip((base, new), runs, (of_base, of_new), strict=True)
     )
     return {
-        name: (sorted(ours.get(name, ())), sorted(theirs.get(name, ())))
+        name: (sorted(of_base.get(name, ())), sorted(of_new.get(name, ())))
         for name in names
-        if ours.get(name) != theirs.get(name)
+        if of_base.get(name) != of_new.get(name)
     }
 
 

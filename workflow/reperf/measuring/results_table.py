@@ -194,8 +194,8 @@ def _medians(results: Iterable[RunResult], common: str) -> list[list[str]]:
     for result in results:
         if result.measured.status == "ok":
             path = PurePath(result.measured.log)
-            ours = result.record and len(path.parents) > 1
-            folders[str(path.parents[1] if ours else path.parent)][_setup(result)].append(result)
+            is_own = result.record and len(path.parents) > 1
+            folders[str(path.parents[1] if is_own else path.parent)][_setup(result)].append(result)
     rows = []
     for folder, setups in folders.items():
         for setup, some in setups.items():
@@ -225,7 +225,7 @@ def _medians(results: Iterable[RunResult], common: str) -> list[list[str]]:
 def _setup(result: RunResult) -> _Setup:
     facts = result.facts
     setup: dict[str, object] = {
-        name: facts.get(name) for name in facts.tellers() if name not in _OF_ONE_RUN
+        name: facts.get(name) for name in facts.sources() if name not in _OF_ONE_RUN
     }
     names = "unit", "format", "global_batch"
     return tuple(sorted((setup | {name: getattr(result.measured, name) for name in names}).items()))

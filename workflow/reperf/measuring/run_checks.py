@@ -227,11 +227,11 @@ def _check_flushed(window: WindowOfRun) -> None:
         return step.seconds <= HELD_BACK * usual * (step.stop - step.start)
 
     unknown = max(2 * tick_of(window.records, steps), TOLERANCE * window.seconds)
-    for held, some in groupby(steps, at_once):
-        part = list(some)
+    for is_held_back, group in groupby(steps, at_once):
+        part = list(group)
         first, last = part[0].start, part[-1].stop
         took = usual * (last - first)
-        if held and took > unknown:
+        if is_held_back and took > unknown:
             raise Refused(
                 "clock",
                 f"the lines of the iterations {first} to {last} have one time stamp, but so many "
@@ -269,19 +269,19 @@ def _gaps(window: WindowOfRun) -> Iterator[str]:
     added = [step.seconds - usual * (step.stop - step.start) for step in steps]
     *_, second, most = sorted(added, key=abs)
     at = added.index(most)
-    limit, said = LONG, ""
+    limit, speed = LONG, ""
     rates = [step.rate * pace for step, pace in zip(steps, paces, strict=True) if step.rate]
     if len(rates) == len(steps) and (fits := median(rates)):
         if rates[at] > DENIED * fits:
             limit = DENIED
         if abs(rates[at] - fits) > TOLERANCE * fits:
-            said = f", though its line prints a speed of {steps[at].rate:g}"
+            speed = f", though its line prints a speed of {steps[at].rate:g}"
     is_far = paces[at] > limit * usual or abs(most) > FAR * abs(second)
     if is_far and abs(most) > COARSEST * window.seconds:
         step, share = steps[at], abs(most) / window.seconds
         yield (
             f"gap {share:.1%}: the iterations {step.start} to {step.stop} take "
-            f"{step.seconds:.4g} s, {paces[at] / usual:.3g} times the usual{said}: the clock was "
+            f"{step.seconds:.4g} s, {paces[at] / usual:.3g} times the usual{speed}: the clock was "
             "set, or training stood still; as long as the others, they would make the window "
             f"{share:.1%} {'shorter' if most > 0 else 'longer'}"
         )
@@ -292,7 +292,7 @@ def _check_within_run(window: WindowOfRun) -> None:
     facts, seconds = window.facts, window.seconds
     spans = [(facts.get("run_start") or 0.0, facts.get("run_stop") or inf, 0.0, LOG)]
     if (span := facts.get("run_span")) is not None:
-        spans.append((*span, BETWEEN_MACHINES, facts.tellers()["run_span"]))
+        spans.append((*span, BETWEEN_MACHINES, facts.sources()["run_span"]))
     first, last = window.ends
     stamped = [
         (record.iteration, record.stamp)
@@ -369,7 +369,7 @@ def check_complete(run: LoggedRun, facts: Facts) -> None:
         raise Refused("plan", why)
     iterations, every = facts.get("iterations"), facts.get("print_every")
     if iterations and every and (why := _not_as_planned(run, int(iterations), int(every), facts)):
-        by = facts.tellers()["print_every"]
+        by = facts.sources()["print_every"]
         more = " and further ones" if facts.get("together") else ""
         why = f"{why}; allowed by {by}: each {every} of {iterations} iterations{more}, once"
         raise Refused("plan", why)

@@ -33,6 +33,9 @@ In bfloat16, the losses of ResNet-50 and BERT in PyTorch and TensorFlow 2 were u
 _SAME_BATCH = ["suite", "batch_size_per_device", "topology", "repeat"]
 
 
+Repeats = Sequence[float]  # the throughputs of a cell's repeats
+
+
 class Interval(NamedTuple):
     """A confidence interval of a median, with its exact coverage."""
 
@@ -116,9 +119,7 @@ def efficiency(median: float, baseline: float, ideal: Fraction | int) -> float:
     return float(round(Fraction(median) / Fraction(baseline) / ideal, 4))
 
 
-def compare(
-    rivals: Sequence[Sequence[float]], theirs: Sequence[float]
-) -> list[tuple[Verdict, float]]:
+def compare(rivals: Sequence[Repeats], cell: Repeats) -> list[tuple[Verdict, float]]:
     """Whether the repeats of some cells are faster than those of one other.
 
     The two-sided Mann-Whitney U test, exact: no assumption about how throughputs scatter. With
@@ -133,14 +134,14 @@ def compare(
         >>> compare([[5.0, 6.0, 7.0, 8.0]], [1.0, 2.0, 3.0, 4.0])
         [('faster', 0.02857142857142857)]
     """
-    p_values = [rank_test(ours, theirs) for ours in rivals]
+    p_values = [rank_test(rival, cell) for rival in rivals]
     return [
-        (_verdict(np.median(ours) - np.median(theirs), p), p)
-        for ours, p in zip(rivals, holm(p_values), strict=True)
+        (_verdict(np.median(rival) - np.median(cell), p), p)
+        for rival, p in zip(rivals, holm(p_values), strict=True)
     ]
 
 
-def rank_test(ours: Sequence[float], theirs: Sequence[float]) -> float:
+def rank_test(cell: Repeats, other: Repeats) -> float:
     """The exact two-sided p of the Mann-Whitney U test.
 
     A tie counts half for either side, and U is rounded towards its mean: p is never too small.
@@ -149,16 +150,16 @@ def rank_test(ours: Sequence[float], theirs: Sequence[float]) -> float:
     Stochastically Larger than the Other, Annals of Mathematical Statistics 18 (1947), 50-60.
 
     Args:
-        ours, theirs: one or more throughputs each.
+        cell, other: one or more throughputs each.
 
     Examples:
         >>> rank_test([5.0, 6.0, 7.0, 8.0], [1.0, 2.0, 3.0, 4.0])
         0.02857142857142857
     """
-    ahead = float(np.sign(np.subtract.outer(np.asarray(ours), np.asarray(theirs))).sum())
-    least = ceil((len(ours) * len(theirs) - abs(ahead)) / 2)
-    orders = _orders(len(ours), len(theirs))
-    return min(1.0, 2 * sum(orders[: least + 1]) / comb(len(ours) + len(theirs), len(ours)))
+    ahead = float(np.sign(np.subtract.outer(np.asarray(cell), np.asarray(other))).sum())
+    least = ceil((len(cell) * len(other) - abs(ahead)) / 2)
+    orders = _orders(len(cell), len(other))
+    return min(1.0, 2 * sum(orders[: least + 1]) / comb(len(cell) + len(other), len(cell)))
 
 
 class Ratio(NamedTuple):
@@ -192,7 +193,7 @@ def no_turns(speeds: Sequence[float], starts: Sequence[list[str]]) -> list[tuple
     return pairs
 
 
-def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
+def ratio(cell: Repeats, other: Repeats) -> Ratio:
     """How many times as fast a cell is as another one, by their repeats.
 
     The estimate is Hodges and Lehmann's on logarithms: the median of the ratios of all pairs. The
@@ -204,25 +205,25 @@ def ratio(ours: Sequence[float], theirs: Sequence[float]) -> Ratio:
     Annals of Mathematical Statistics 34 (1963), 598-611.
 
     Args:
-        ours, theirs: one or more positive throughputs each.
+        cell, other: one or more positive throughputs each.
     """
-    ratios = np.sort(np.divide.outer(np.asarray(ours), np.asarray(theirs)).ravel())
+    ratios = np.sort(np.divide.outer(np.asarray(cell), np.asarray(other)).ravel())
     estimate = float(np.exp(np.median(np.log(ratios))))
-    rank, level = rank_of_bound(len(ours), len(theirs))
+    rank, level = rank_of_bound(len(cell), len(other))
     if not rank:
         return Ratio(estimate, None, None, None)
     return Ratio(estimate, float(ratios[rank - 1]), float(ratios[-rank]), level)
 
 
 @cache
-def rank_of_bound(ours: int, theirs: int) -> tuple[int, float]:
+def rank_of_bound(n: int, m: int) -> tuple[int, float]:
     """Which of the sorted ratios of all pairs bounds their interval, and its exact coverage.
 
     Returns:
         The greatest rank from either end with at least CONFIDENCE; 0 and 0.0 where there is none.
     """
-    orders = _orders(ours, theirs)
-    rank, outside, total = 0, 0, comb(ours + theirs, ours)
+    orders = _orders(n, m)
+    rank, outside, total = 0, 0, comb(n + m, n)
     while 2 * (outside + orders[rank]) <= SIGNIFICANCE * total:
         outside += orders[rank]
         rank += 1
@@ -230,22 +231,22 @@ def rank_of_bound(ours: int, theirs: int) -> tuple[int, float]:
 
 
 @cache
-def _orders(ours: int, theirs: int) -> list[int]:
+def _orders(n: int, m: int) -> list[int]:
     """How many orders of all repeats put 0, 1, 2, .. pairs the one way round.
 
     This is the null distribution of U: the coefficients of a Gaussian binomial.
     """
-    pairs = ours * theirs
+    pairs = n * m
     orders = [1] + [0] * pairs
-    for k in range(1, ours + 1):
-        for at in range(pairs, theirs + k - 1, -1):
-            orders[at] -= orders[at - theirs - k]
+    for k in range(1, n + 1):
+        for at in range(pairs, m + k - 1, -1):
+            orders[at] -= orders[at - m - k]
         for at in range(k, pairs + 1):
             orders[at] += orders[at - k]
     return orders
 
 
-def ranked(cells: Sequence[Sequence[float]]) -> list[Ranked]:
+def ranked(cells: Sequence[Repeats]) -> list[Ranked]:
     """Rank cells by the medians of their repeats, the fastest first, each compared with that.
 
     Examples:
@@ -288,7 +289,7 @@ _ROUNDING = 1e-12  # the standard deviation of a logarithm below which repeats a
 
 
 def step_down(
-    cells: Sequence[tuple[Sequence[float], Sequence[float]]], tested: Sequence[bool] | None = None
+    cells: Sequence[tuple[Repeats, Repeats]], tested: Sequence[bool] | None = None
 ) -> list[float]:
     """Test the differences of several cells together, whatever the distribution of their repeats.
 
@@ -318,8 +319,8 @@ def step_down(
     logs = [[np.log(side) for side in cell] for cell in cells]
     spreads = [float(np.var(np.concatenate(sides), ddof=1)) for sides in logs]
     nulls = _nulls(logs, float(np.median(spreads)) if spreads else 0.0)
-    told = tested or [True] * len(cells)
-    seen = [float(null[0]) * is_tested for null, is_tested in zip(nulls, told, strict=True)]
+    chosen = tested or [True] * len(cells)
+    seen = [float(null[0]) * is_tested for null, is_tested in zip(nulls, chosen, strict=True)]
     corrected, least = [1.0] * len(cells), 0.0
     order = sorted(range(len(cells)), key=lambda cell: -seen[cell])
     for place, cell in enumerate(order):
@@ -337,7 +338,7 @@ def _nulls(
 ) -> list[npt.NDArray[np.float64]]:
     """For each cell, |t| in every arrangement of its repeats; the first is as measured."""
     nulls: dict[int, npt.NDArray[np.float64]] = {}
-    sizes = [(len(ours), len(theirs)) for ours, theirs in logs]
+    sizes = [(len(first), len(second)) for first, second in logs]
     for n, m in set(sizes):
         alike = [cell for cell, size in enumerate(sizes) if size == (n, m)]
         values = np.array([np.concatenate(logs[cell]) for cell in alike]).T
@@ -351,17 +352,17 @@ def _nulls(
 
 
 @lru_cache(maxsize=8)
-def _arrangements(ours: int, theirs: int) -> npt.NDArray[np.bool_]:
-    """A row an arrangement: which of all repeats are on our side; first, the first ones are."""
-    everyone = ours + theirs
-    if (number := comb(everyone, ours)) <= MOST_ARRANGEMENTS:
+def _arrangements(n: int, m: int) -> npt.NDArray[np.bool_]:
+    """A row an arrangement: which of all repeats are on the first side, as measured in row 0."""
+    everyone = n + m
+    if (number := comb(everyone, n)) <= MOST_ARRANGEMENTS:
         # The later half of equal sides mirrors the earlier one.
-        half = islice(combinations(range(everyone), ours), number // (1 + (ours == theirs)))
+        half = islice(combinations(range(everyone), n), number // (1 + (n == m)))
         chosen = np.array(list(half))
     else:  # the same ones on every call
-        chance = np.random.default_rng(ours)
-        chosen = chance.random((DRAWS, everyone)).argsort(axis=1)[:, :ours]
-        chosen[0] = np.arange(ours)
+        chance = np.random.default_rng(n)
+        chosen = chance.random((DRAWS, everyone)).argsort(axis=1)[:, :n]
+        chosen[0] = np.arange(n)
     rows = np.zeros((len(chosen), everyone), dtype=bool)
     np.put_along_axis(rows, chosen, True, axis=1)
     return rows
@@ -402,9 +403,9 @@ def initial_loss_outliers(measurements: pd.DataFrame) -> pd.Series:
         For each outlier, by its index, what most others' loss is: their median.
     """
     wanted = {"source": "", "status": "ok"}
-    ours = measurements[(measurements[list(wanted)] == wanted).all(axis="columns")]
+    own = measurements[(measurements[list(wanted)] == wanted).all(axis="columns")]
     outliers = {}
-    for _, group in ours[ours["start_loss"].notna()].groupby(_SAME_BATCH, sort=False):
+    for _, group in own[own["start_loss"].notna()].groupby(_SAME_BATCH, sort=False):
         losses = group["start_loss"]
         for index, loss in losses.items():
             others = losses.drop(index)

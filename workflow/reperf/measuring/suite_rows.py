@@ -29,10 +29,10 @@ from reperf.measuring.found_logs import (
     own_run,
 )
 from reperf.measuring.measure import Measurement, Method
-from reperf.measuring.variants import facts_of_format, facts_of_system, variant_said
+from reperf.measuring.variants import facts_of_format, facts_of_system, variant_of_switches
 from reperf.member_names import fault_of_name, shown
 from reperf.records.cell_key import differences, key_of
-from reperf.records.run_record import Power, RunRecord
+from reperf.records.run_record import RunRecord
 from reperf.records.shell import of_repeats
 from reperf.systems.gpu_rules import data_sheet_rate
 from reperf.systems.workloads import load_workloads, written_shape
@@ -198,26 +198,27 @@ def _given(record: RunRecord) -> frozenset[tuple[str, str]]:
 def _other_variables(run: RunRecord, most: RunRecord) -> str:
     """Why a run is no repeat of most others: the variables that differ, with both values."""
     values = [dict(_given(record)) for record in (run, most)]
-    told = []
+    differing = []
     for name in sorted({name for name, _ in _given(run) ^ _given(most)}):
         was = (repr(given[name]) if name in given else "not set" for given in values)
-        told.append(f"{name} was {' and '.join(was)}")
+        differing.append(f"{name} was {' and '.join(was)}")
     return (
-        f"{'; '.join(told)}, in its shell and in that of {most.run.log}: not a repeat; allowed: "
-        "one setting for all repeats, and --forcerun trains under today's"
+        f"{'; '.join(differing)}, in its shell and in that of {most.run.log}: not a repeat; "
+        "allowed: one setting for all repeats, and --forcerun trains under today's"
     )
 
 
 def _other_images(then: RunRecord, now: RunRecord) -> str:
     """Why a run is no repeat of the last one: in words, the folder and what it held for both."""
-    held = (
+    contents = (
         f"{record.data_set.samples if record.data_set else 'other'} images, "
         f"SHA-256 {(record.data_sha256 or '')[:12]}"
         for record in (then, now)
     )
     return (
-        f"{then.run.data} held {next(held)} when it trained, and {next(held)} when {now.run.log} "
-        "did: same name, other data; allowed: one set, and --forcerun trains on today's"
+        f"{then.run.data} held {next(contents)} when it trained, and {next(contents)} when "
+        f"{now.run.log} did: same name, other data; allowed: one set, and --forcerun trains on "
+        "today's"
     )
 
 
@@ -250,8 +251,10 @@ def expected_facts(suite: Suite, source: LogSource) -> list[Fact]:
 
 def columns_of(result: RunResult) -> Row:
     """The columns of measurements.csv that a log and the record beside it fill; others are None."""
-    said = {name: value for name, value in vars(result.measured).items() if name in MEASUREMENTS}
-    row = dict.fromkeys(MEASUREMENTS) | said | record_columns(result.record, result.measured)
+    measured = {
+        name: value for name, value in vars(result.measured).items() if name in MEASUREMENTS
+    }
+    row = dict.fromkeys(MEASUREMENTS) | measured | record_columns(result.record, result.measured)
     return row | {
         "log_sha256": result.digest,
         "warnings": ", ".join(text.partition(":")[0] for text in result.measured.warnings),
@@ -285,7 +288,7 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
         system = source.system or system
         if not run:  # of a log of ours without a record: as an entry with its switches is named
             several = facts.get("accumulation") if log_format is mllog.FORMAT else None
-            variant = shown_variant(variant_said(facts, system), several)
+            variant = shown_variant(variant_of_switches(facts, system), several)
         variant = source.variant or variant
         log = f"{source.id}{log.removeprefix(str(source.path))}"
     asked = {"input": suite.input, "shape": written_shape(suite.shape), "device": ""}
@@ -319,12 +322,12 @@ def row_of(suite: Suite, result: RunResult, source: LogSource | None = None) -> 
 
 def _unconfirmed(facts: Facts) -> Iterator[str]:
     """What the configuration alone says of a log, and no number in it could contradict."""
-    tellers = facts.tellers()
-    yield from (called(name) for name in _CLAIMS if tellers.get(name) == SOURCE)
-    if tellers.get("batch_size") != SOURCE or not (whole := facts.get("global_batch")):
+    sources = facts.sources()
+    yield from (called(name) for name in _CLAIMS if sources.get(name) == SOURCE)
+    if sources.get("batch_size") != SOURCE or not (whole := facts.get("global_batch")):
         return
     fits = facts.batch_fits
-    if SOURCE not in tellers["global_batch"]:  # of accumulated batches, nobody may know how many
+    if SOURCE not in sources["global_batch"]:  # of accumulated batches, nobody may know how many
         replicas = facts.get("replicas") or (facts.get("world_size") or 0) // (
             facts.get("tensor") or 1
         )
@@ -395,7 +398,9 @@ def record_columns(record: RunRecord | None, measured: Measurement) -> Row:
     """
     if record is None:
         return {}
-    run, load, power = record.run, record.load, _power_of(record, measured)
+    run, load, power = record.run, record.load, record.power
+    if power and (power.first, power.last) != (measured.first, measured.last):
+        power = None  # it was not metered in the measured window
     on_gpus, counts = run.device == "cuda", measured.status == "ok"
     # The most of its time that anything held the run's devices back.
     throttled = [part.throttled for part in (load, power) if part and part.throttled is not None]
@@ -437,10 +442,3 @@ def _stage_memory(record: RunRecord) -> str | None:
         return None
     ranks = iter(taken)
     return " ".join(str(max(islice(ranks, replicas))) for replicas in stages)
-
-
-def _power_of(record: RunRecord, measured: Measurement) -> Power | None:
-    """What was metered of a run, if it was in the measured window."""
-    power = record.power
-    ends = measured.first, measured.last
-    return power if power and (power.first, power.last) == ends else None

@@ -45,7 +45,7 @@ def facts_of_system(system: str | None, variant: str | None) -> Iterator[Fact]:
         yield from _switched(flags.pop())
 
 
-def variant_said(facts: Facts, system: str) -> str | None:
+def variant_of_switches(facts: Facts, system: str) -> str | None:
     """The variants that a trainer's switches make, as an entry names them; None if all are off.
 
     For a system that reperf does not know, the switches are the name.
@@ -53,17 +53,17 @@ def variant_said(facts: Facts, system: str) -> str | None:
     values = {name: facts.get(name) for name in _switches()}
     on = {(name, value) for name, value in values.items() if value not in (None, False)}
     known = load_systems().get(system)
-    made = {}
+    flags_of = {}
     for name, variant in known.variants.items() if known else ():
         flags = set(map(_switch, variant.flags))
         if flags and flags <= on:
-            made[name] = flags
-    if on and on == set().union(*made.values()):
+            flags_of[name] = flags
+    if on and on == set().union(*flags_of.values()):
         # A variant whose switches are among another's, such as async in geo, is not named.
         return "+".join(
             name
-            for name, flags in made.items()
-            if not any(flags < others for others in made.values())
+            for name, flags in flags_of.items()
+            if not any(flags < others for others in flags_of.values())
         )
     named = (name if value is True else f"{name}-{value}" for name, value in on)
     return "+".join(sorted(name.replace("_", "-") for name in named)) or None

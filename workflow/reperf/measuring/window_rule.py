@@ -139,13 +139,13 @@ def _implied(facts: Facts, seen: float | None, samples: int) -> Iterator[str]:
     Args:
         seen: the tokens that the lines count in the window; None: they count none.
     """
-    step, length, tellers = facts.get("step_tokens"), facts.get("sample_tokens"), facts.tellers()
-    if step and " and " in tellers.get("sample_tokens", ""):
+    step, length, sources = facts.get("step_tokens"), facts.get("sample_tokens"), facts.sources()
+    if step and " and " in sources.get("sample_tokens", ""):
         counted = f"{step} tokens a step"
     elif seen and not length:
         counted, length = f"{seen:.3g} tokens in the window", round(seen / samples)
     else:
-        if COMMAND_LINE in tellers.get("global_batch", "") and not facts.batch_fits:
+        if COMMAND_LINE in sources.get("global_batch", "") and not facts.batch_fits:
             yield (
                 f"given-batch: {COMMAND_LINE} gives the batch, and the log prints no speed or "
                 "count that could contradict it"
@@ -153,7 +153,7 @@ def _implied(facts: Facts, seen: float | None, samples: int) -> Iterator[str]:
         return
     yield (
         f"implied-length: the log counts {counted}; with a global batch of "
-        f"{facts.need('global_batch')} by {tellers['global_batch']}, a sample has {length} tokens"
+        f"{facts.need('global_batch')} by {sources['global_batch']}, a sample has {length} tokens"
     )
 
 
@@ -281,8 +281,8 @@ def widest(
     after = [step for step in steps if step.start >= first]
     if after and not any(step.trains for step in after):
         check_evaluations(after, "every stretch of the log after the warm-up")
-    teller = f"the line of iteration {records[-1].iteration}"
-    known = deepcopy(facts).add(teller, records[-1].facts)
+    source = f"the line of iteration {records[-1].iteration}"
+    known = deepcopy(facts).add(source, records[-1].facts)
     if step_samples(steps, log_format, known) is None:
         known.need(log_format.step_is[0])
     start, stop = records[0].iteration, records[-1].iteration

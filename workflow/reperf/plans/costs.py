@@ -320,7 +320,17 @@ class _TypicalTimes:
 
     @cached_property
     def _gpu(self) -> tuple[str, str]:
-        return _gpu_of(self._report)
+        """The model of the GPUs that the report trains on, and why another one is taken."""
+        cluster = self._report.cluster
+        gpus = (
+            [gpu for host in hosts_seen(cluster.partition) for gpu in host.gpus]
+            if cluster
+            else visible_gpus(os.environ)
+        )
+        for gpu in gpus:
+            if model := model_of(gpu.name):
+                return model, ""
+        return USUAL, ", as the GPUs are not known"
 
     def of(self, run: Run, time_limit: float) -> tuple[float, str]:
         """Seconds that a run usually takes of those that it may, and what that is from."""
@@ -378,17 +388,3 @@ def _ended_runs(suite: str) -> Iterable[RunRecord]:
             record = RunRecord.read(path)
             if record.status == "ok":
                 yield record
-
-
-def _gpu_of(report: Report) -> tuple[str, str]:
-    """The model of the GPUs that a report trains on, and why another one is taken."""
-    cluster = report.cluster
-    gpus = (
-        [gpu for host in hosts_seen(cluster.partition) for gpu in host.gpus]
-        if cluster
-        else visible_gpus(os.environ)
-    )
-    for gpu in gpus:
-        if model := model_of(gpu.name):
-            return model, ""
-    return USUAL, ", as the GPUs are not known"

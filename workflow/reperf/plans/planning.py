@@ -78,8 +78,8 @@ class Plans:
 
         The user's own files are nobody's inputs: Snakemake would look at every one of them.
         """
-        ours = {name: data for name, data in self.sets.items() if data.is_embedded}
-        return {name: f"data/{name}/{KINDS[data.kind].last}" for name, data in ours.items()}
+        embedded = {name: data for name, data in self.sets.items() if data.is_embedded}
+        return {name: f"data/{name}/{KINDS[data.kind].last}" for name, data in embedded.items()}
 
     def needs_of(self, plan: RunPlan) -> dict[str, list[str]]:
         """What must exist before a run starts: its framework, what it reads, its batch size."""

@@ -369,7 +369,7 @@ class Context:
             ("loss not", "the batch", "not one", "trained", "clocks differ"): "otherwise doubtful",
         }  # how marks begin -> what such cells did; a slow node has a sentence of its own
         pairs = product(wrong.items(), self.cells)
-        return Counter(said for (marks, said), cell in pairs if cell.has(*marks))
+        return Counter(what for (marks, what), cell in pairs if cell.has(*marks))
 
     @property
     def on_slow_nodes(self) -> list[str]:

@@ -45,9 +45,9 @@ def render_html(
             "../".
     """
     bounds = {
-        f"{ours},{theirs}": rank_of_bound(ours, theirs)[0]
+        f"{n},{m}": rank_of_bound(n, m)[0]
         for panel in (panel for suite in context.suites for panel in suite.panels)
-        for ours, theirs in product({len(one.cell.throughputs) for one in panel.ranked}, repeat=2)
+        for n, m in product({len(one.cell.throughputs) for one in panel.ranked}, repeat=2)
     }
     view = compared and ComparisonView(compared)
     given = {"report": context, "root": root, "bounds": bounds, "compared": view}
@@ -163,8 +163,8 @@ def inline_svg(path: Path, prefix: str, label: str, letters: set[str]) -> Markup
         return f"{points[1]}{style}>{points[2].replace(style, '')}</g>"
 
     def named(name: re.Match[str]) -> str:
-        kept = name[0] if name[1].startswith(LETTER) else f' id="{prefix}-{name[1]}"'
-        return kept if name[1] in referred else ""
+        attribute = name[0] if name[1].startswith(LETTER) else f' id="{prefix}-{name[1]}"'
+        return attribute if name[1] in referred else ""
 
     text = re.sub(rf'<path id="({LETTER}[^"]*)"[^>]*>', letter, text).replace("<defs></defs>", "")
     text = re.sub(r' id="([^"]*)"', named, text)

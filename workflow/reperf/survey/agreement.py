@@ -49,7 +49,7 @@ def agreement(runs: Mapping[str, Sequence[Trained]]) -> Agreement:
 
 def _to_the_bit(runs: Mapping[str, Sequence[Trained]]) -> Agreement:
     usual = {node: Counter(every).most_common(1)[0][0] for node, every in runs.items()}
-    (theirs, nodes), *_ = Counter(usual.values()).most_common(1)
+    (common, nodes), *_ = Counter(usual.values()).most_common(1)
     if 2 * nodes <= len(runs):
         groups: dict[Trained, list[str]] = {}
         for node, one in usual.items():
@@ -57,20 +57,20 @@ def _to_the_bit(runs: Mapping[str, Sequence[Trained]]) -> Agreement:
         apart = "; ".join(", ".join(group) for group in groups.values())
         return Agreement("to the bit", {}, f"no result is that of most nodes; alike are: {apart}")
     odd = {
-        node: f"{_difference(others[0], theirs)}, in {len(others)} of {len(every)} runs"
+        node: f"{_difference(others[0], common)}, in {len(others)} of {len(every)} runs"
         for node, every in runs.items()
-        if (others := [one for one in every if one != theirs])
+        if (others := [one for one in every if one != common])
     }
     return Agreement("to the bit", odd)
 
 
-def _difference(ours: Trained, theirs: Trained) -> str:
+def _difference(run: Trained, most: Trained) -> str:
     """Where two runs first differ."""
-    usual = dict(theirs.losses)
-    for iteration, loss in ours.losses:
+    usual = dict(most.losses)
+    for iteration, loss in run.losses:
         if loss != usual.get(iteration):
-            others = usual.get(iteration)
-            return f"its loss at iteration {iteration} is {loss}, the others' {others}"
+            expected = usual.get(iteration)
+            return f"its loss at iteration {iteration} is {loss}, the others' {expected}"
     return "its losses are the others', its weights at the end are not"
 
 
@@ -96,18 +96,18 @@ def _off(
     """How far nodes are off the others, of what chance allows: above 1, and in words."""
     for node, iteration in product(losses, common):
         others = [[one[iteration] for one in losses[other]] for other in losses if other != node]
-        mine = [one[iteration] for one in losses[node]]
+        own = [one[iteration] for one in losses[node]]
         # Of the others alone: a faulty node may also scatter.
         dof = sum(len(every) - 1 for every in others)
         if not dof:
             continue
         squares = sum((loss - fmean(every)) ** 2 for every in others for loss in every)
-        scatter, theirs = sqrt(squares / dof), median(map(fmean, others))
-        allowed = t_bound(level, dof) * error_of(scatter, len(mine), len(mine) + dof + len(others))
-        distance = abs(fmean(mine) - theirs)
+        scatter, expected = sqrt(squares / dof), median(map(fmean, others))
+        allowed = t_bound(level, dof) * error_of(scatter, len(own), len(own) + dof + len(others))
+        distance = abs(fmean(own) - expected)
         if distance > allowed:
             why = (
-                f"its loss at iteration {iteration} is {fmean(mine):.9g} in the mean, the others' "
-                f"{theirs:.9g}; runs of one node scatter by {scatter:.2g}"
+                f"its loss at iteration {iteration} is {fmean(own):.9g} in the mean, the others' "
+                f"{expected:.9g}; runs of one node scatter by {scatter:.2g}"
             )
             yield distance / allowed if allowed else inf, node, why

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,6 +18,7 @@ from reperf.survey.cell_choice import check_ready, choose, choose_pair, title_of
 from reperf.survey.node_jobs import survey_runs, tournament
 from reperf.survey.shown import as_junit, as_page, show
 from reperf.survey.verdicts import verdicts_of
+from reperf.terminal import announce
 
 RECORD, PAGE = SURVEY_FOLDER / "survey.json", SURVEY_FOLDER / "survey.html"
 
@@ -34,7 +34,6 @@ def survey(
     links: int = 0,
     as_json: bool = False,
     junit: Path | None = None,
-    tell: Callable[[str], None],
 ) -> int:
     """Survey the nodes of a report's cluster, and leave RECORD and PAGE.
 
@@ -48,7 +47,6 @@ def survey(
         links: how many others each node is then paired with, to survey links; 0: none.
         as_json: whether to print the record instead of a table.
         junit: where to write JUnit's XML.
-        tell: takes a line of progress.
 
     Returns:
         1 if a node or link is named, does not answer, or nothing can be told; else 0.
@@ -74,20 +72,20 @@ def survey(
         )
     check_ready(plan)
     shutil.rmtree(SURVEY_FOLDER, ignore_errors=True)  # the last survey's
-    made = datetime.now(UTC).isoformat(timespec="seconds")
-    tell(f"surveying {title_of(plan)}")
-    train = partial(survey_runs, part, runs=runs, at_once=at_once, tell=tell)
+    begun = datetime.now(UTC).isoformat(timespec="seconds")
+    announce(f"surveying {title_of(plan)}")
+    train = partial(survey_runs, part, runs=runs, at_once=at_once)
     every = list(train(plan, [[(node,) for node in nodes]], SURVEY_FOLDER))
     pairs: list[SurveyedRun] = []
     if plan_of_pairs:
         able = {run.node for run in every if run.throughput is not None}
-        tell(f"surveying {title_of(plan_of_pairs)}")
+        announce(f"surveying {title_of(plan_of_pairs)}")
         groups = tournament([node for node in nodes if node in able], links, report.seed)
         pairs += train(plan_of_pairs, groups, SURVEY_FOLDER / "pairs")
     record = SurveyRecord(
         cell=title_of(plan),
         plan=plan.digest,
-        made=made,
+        made=begun,
         margin=margin,
         asked=runs,
         hosts=bool(report.cluster.hosts),

@@ -8,7 +8,7 @@ import shlex
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
@@ -24,6 +24,7 @@ from reperf.measuring.found_logs import own_run
 from reperf.measuring.measure import Method
 from reperf.plans.run_plan import RunPlan
 from reperf.records.survey_record import SurveyedRun
+from reperf.terminal import announce
 from reperf.text import count, printable
 from reperf.training.remote import command_on
 from reperf.training.slurm import SURVEY_JOB, ask, resources_of_job
@@ -74,7 +75,6 @@ def survey_runs(
     *,
     runs: int,
     at_once: int | None,
-    tell: Callable[[str], None],
 ) -> Iterator[SurveyedRun]:
     """Train on all nodes or pairs, round after round, in shuffled order; yields their results.
 
@@ -85,17 +85,16 @@ def survey_runs(
         folder: where the runs' folders go.
         runs: the number of rounds. Each node or pair trains once in a round.
         at_once: how many nodes train at the same time; None: a whole group.
-        tell: takes a line of progress: what begins.
 
     Raises:
         ReperfError: Slurm refuses a job.
     """
     shuffled, lost = Random(report.seed), set[Nodes]()
     for number in range(1, runs + 1):
-        kept = [[place for place in group if place not in lost] for group in groups]
+        left = [[place for place in group if place not in lost] for group in groups]
         what = "node" if plan.run.nodes == 1 else "pair"
-        tell(f"round {number} of {runs} on {count(sum(map(len, kept)), what)}")
-        for group in shuffled.sample(kept, len(kept)):
+        announce(f"round {number} of {runs} on {count(sum(map(len, left)), what)}")
+        for group in shuffled.sample(left, len(left)):
             order = shuffled.sample(group, len(group))
             folders = {place: folder / str(number) / name_of_pair(place) for place in order}
             for place, each in folders.items():
@@ -177,8 +176,8 @@ def _run_on_hosts(remote: str, folders: Mapping[Nodes, Path], at_once: int) -> d
             )
         if (folders[place] / RUN_LOG).exists():
             return ""
-        said = log.read_text(encoding="utf-8", errors="replace").splitlines()
-        return printable(" | ".join(said) or "no answer")
+        lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+        return printable(" | ".join(lines) or "no answer")
 
     with ThreadPoolExecutor(at_once) as pool:
         reasons = dict(zip(folders, pool.map(run, folders), strict=True))

@@ -58,11 +58,11 @@ def _rows_of(verdicts: Sequence[NodeVerdict], what: str) -> Iterator[tuple[State
     same = [verdict.place.slower for verdict in healthy if verdict.place]
     if same:
         names = [verdict.node for verdict in healthy]
-        who = ", ".join(names) if len(names) <= 4 else count(len(names), what)
+        which = ", ".join(names) if len(names) <= 4 else count(len(names), what)
         others = "the others'" if what == "node" else "the other links'"
         # Of the others, most may be slow.
         most = f"at most {in_words(max(same))}" if max(same) >= 0 else "faster"
-        yield "ok", who, f"{most} than {others} median"
+        yield "ok", which, f"{most} than {others} median"
 
 
 def show(survey: SurveyRecord, verdicts: Verdicts, console: Console) -> None:

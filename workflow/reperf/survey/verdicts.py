@@ -223,7 +223,7 @@ def _speed(place: Judged, median_of: str = "the others' median") -> str:
     else:
         text += f"at most {in_words(place.high)}"
     if place.judgement == "unclear":
-        text += f": {_told([place])} of each would tell"
+        text += f": {_runs_needed([place])} of each would tell"
     return text
 
 
@@ -232,7 +232,7 @@ def in_words(slower: float) -> str:
     return f"{abs(slower):.2f} % {'faster' if slower < 0 else 'slower'}"
 
 
-def _told(unclear: Iterable[Judged]) -> str:
+def _runs_needed(unclear: Iterable[Judged]) -> str:
     """How many more runs would tell of all these places whether they are slow."""
     more = [place.more_runs for place in unclear]
     known = [one for one in more if one is not None]
@@ -292,8 +292,8 @@ def _claims_of_nodes(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:
     if verdicts.losses.apart:
         lines.insert(0, f"losses: {verdicts.losses.apart}")
     elif verdicts.losses.compared != "not":
-        who = "the others'" if verdicts.losses.odd else "all nodes'"
-        lines.insert(0, f"losses: {who} agree {verdicts.losses.compared}")
+        whose = "the others'" if verdicts.losses.odd else "all nodes'"
+        lines.insert(0, f"losses: {whose} agree {verdicts.losses.compared}")
     return lines
 
 
@@ -311,14 +311,14 @@ def _claims_of_ranks(survey: SurveyRecord, rulings: Mapping[str, Ruling]) -> Ite
         node: [rank for rank in ruling.places if rank.judgement == "unclear"]
         for node, ruling in rulings.items()
     }
-    who = [
+    named = [
         f"{node}'s {', '.join(sorted(rank.name for rank in ranks))}"
         for node, ranks in unclear.items()
         if ranks
     ]
-    if who:
-        told = _told(rank for ranks in unclear.values() for rank in ranks)
-        yield f"unclear ranks: {listed(who, separator='; ')}: {told} of each node would tell"
+    if named:
+        needed = _runs_needed(rank for ranks in unclear.values() for rank in ranks)
+        yield f"unclear ranks: {listed(named, separator='; ')}: {needed} of each node would tell"
 
 
 def advice(survey: SurveyRecord, verdicts: Verdicts) -> list[str]:

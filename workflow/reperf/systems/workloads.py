@@ -189,13 +189,13 @@ class Workload(Model):
                 f"{self.recipe_file}: {missing[0]} is missing; "
                 f"a recipe has {', '.join(contract.INTERFACE)}"
             )
-        said = {"parameters": (self.parameters, contract.parameters(module, self.default_shape))}
+        counts = {"parameters": (self.parameters, contract.parameters(module, self.default_shape))}
         if self.flops and hasattr(module, "flops"):
-            said["flops.sample"] = int(self.flops.sample), module.flops(self.default_shape)
-        for key, (got, made) in said.items():
-            if got not in (None, made):
+            counts["flops.sample"] = int(self.flops.sample), module.flops(self.default_shape)
+        for key, (stated, counted) in counts.items():
+            if stated not in (None, counted):
                 raise ReperfError(
-                    f"{self.file}: {key}: got {got}; allowed: {made}, as many as "
+                    f"{self.file}: {key}: got {stated}; allowed: {counted}, as many as "
                     f"{self.recipe_file.name} makes at the default shape"
                 )
         return module

@@ -84,10 +84,10 @@ def _ask(cluster: Cluster, note: Path, host: str) -> dict[str, Any]:
     try:
         known: dict[str, Any] = json.loads(answer.stdout)
     except ValueError:
-        said = list(filter(str.strip, (answer.stderr + answer.stdout).splitlines()))
-        said = said[:-1] if said[1:] and said[-1].startswith(f"reperf: {host} ended") else said
+        lines = list(filter(str.strip, (answer.stderr + answer.stdout).splitlines()))
+        lines = lines[:-1] if lines[1:] and lines[-1].startswith(f"reperf: {host} ended") else lines
         allowed = f"hosts that `{cluster.remote}` reaches without a prompt"
-        raise _unfit(host, " | ".join(said) or "no answer", allowed) from None
+        raise _unfit(host, " | ".join(lines) or "no answer", allowed) from None
     late, early = known["time"] - time.time(), known["time"] - asked
     return known | {"off": late if late > 0 else early if early < 0 else 0.0}
 

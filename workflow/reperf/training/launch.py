@@ -20,11 +20,11 @@ from trainers.contract.waiting import LONG, QUIET
 
 from reperf.building.process_guard import adopt_orphans, kill_descendants
 from reperf.errors import ReperfError
-from reperf.logs import events
+from reperf.logs.events import EVENT, MARK, read_event
+from reperf.logs.formats.mllog import rank_of
 from reperf.logs.scan import after_labels
 from reperf.records.run_record import LastHeard
 
-STEP_MARK = b":::MLLOG "
 LONGEST_PIECE = 1 << 20  # bytes of a line held in memory at once; step lines are shorter
 # No rank or iteration has more digits.
 # A rank that waits for another says nothing new of itself.
@@ -89,7 +89,7 @@ class _Listener:
         try:
             for piece in pieces:
                 line = piece
-                if begins_line and (start := piece.find(STEP_MARK)) > 0:
+                if begins_line and (start := piece.find(MARK)) > 0:
                     # A launcher's label before a step would only hinder readers; anything else was
                     # written by another process that did not end its line.
                     if after_labels(piece) < start:
@@ -104,7 +104,7 @@ class _Listener:
 
     def _note(self, line: bytes) -> None:
         outcome, of_rank, quiet, done = self.outcome, True, None, None
-        if line.startswith(STEP_MARK):
+        if line.startswith(MARK):
             rank, iteration = _step_of(line)
         elif match := _RANK_LINE.search(line):
             of_rank, rank, done = match[1] == b"rank", int(match[2]), match[4]
@@ -143,15 +143,12 @@ class _Listener:
 
 def _step_of(line: bytes) -> tuple[int, int | None]:
     """The rank and the iteration of a step line; rank 0 and None if it does not say them."""
-    match = events.EVENT.match(line)
-    event = events.read_event(match) if match else {}
-    value, metadata = event.get("value"), event.get("metadata")
+    match = EVENT.match(line)
+    event = read_event(match) if match else {}
+    value = event.get("value")
     iteration = value.get("iteration") if isinstance(value, dict) else None
-    rank = metadata.get("rank", 0) if isinstance(metadata, dict) else 0
-    return (
-        rank if type(rank) is int and 0 <= rank < 10**9 else 0,
-        iteration if type(iteration) is int and 0 <= iteration < 10**15 else None,
-    )
+    is_count = type(iteration) is int and 0 <= iteration < 10**15
+    return rank_of(event), iteration if is_count else None
 
 
 def pieces(output: IO[bytes]) -> Iterator[bytes]:

@@ -51,31 +51,33 @@ class Watch:
             before=_share(busy - own, had),
             gpu_processes=_processes_on(used),
         )
-        self._held = _held_back()
+        self._held_back = _held_back()
         self._clock: list[float] = []
         self._ended = threading.Event()
         threading.Thread(target=self._watch_clock, daemon=True).start()
 
-    def load(self, *, ours: bool) -> Load:
+    def load(self, *, all_descend: bool) -> Load:
         """What was seen up to now; the end of the watch.
 
         Args:
-            ours: whether all that the run started descends from this process; if not, nobody can
-                tell its work from that of others, nor what held it back.
+            all_descend: whether all that the run started descends from this process; if not,
+                nobody can tell its work from that of others, nor what held it back.
         """
         self._ended.set()
         seen = {"mhz": sum(self._clock) / len(self._clock) if self._clock else None}
-        if ours:
+        if all_descend:
             busy, own, stolen, had = _passed(self._begun, _now())
-            *held, took = _passed(self._held, _held_back())
+            *held_back, seconds = _passed(self._held_back, _held_back())
             seen["during"], seen["stolen"] = _share(busy - own, had), _share(stolen, had)
-            shares = (_share(each, took) for each in held)
+            shares = (_share(each, seconds) for each in held_back)
             seen["throttled"] = max((one for one in shares if one is not None), default=None)
         return self._load.model_copy(update=seen)
 
     def _watch_clock(self) -> None:
         while not self._ended.wait(SECONDS_BETWEEN):
-            if mhz := max(_clocks(), default=None):
+            files = (_cpu(cpu) / "cpufreq/scaling_cur_freq" for cpu in os.sched_getaffinity(0))
+            kilohertz = map(int, filter(None, map(_text, files)))
+            if mhz := max(kilohertz, default=0) / 1000:
                 self._clock.append(mhz)
 
 
@@ -95,8 +97,8 @@ def _now() -> tuple[float, ...]:
     if not busy:
         return 0.0, 0.0, 0.0, 0.0
     usages = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    ours = sum(used.ru_utime + used.ru_stime for used in usages)
-    return busy, ours, stolen, time.monotonic() * len(cpus)
+    own = sum(used.ru_utime + used.ru_stime for used in usages)
+    return busy, own, stolen, time.monotonic() * len(cpus)
 
 
 def _passed(begun: tuple[float, ...], ended: tuple[float, ...]) -> list[float]:
@@ -144,12 +146,6 @@ def _by_quota() -> Iterator[float]:
                 yield micro / 1e6 + nano / 1e9
             if folder == root:
                 break
-
-
-def _clocks() -> Iterator[float]:
-    for cpu in os.sched_getaffinity(0):
-        if kilohertz := _text(_cpu(cpu) / "cpufreq/scaling_cur_freq"):
-            yield int(kilohertz) / 1000
 
 
 def _cpu(number: int) -> Path:

@@ -45,6 +45,7 @@ _PORTS_OF_A_JOB = 32
 _LONGEST_PART = 1024
 """Bytes that srun passes on at once of a line (SLURM_IO_MAX_MSG_LEN in its source)."""
 _LONGEST_LINE = 1 << 20  # bytes
+Words = Sequence[str]  # of a command
 
 
 class Place:
@@ -74,9 +75,7 @@ class Place:
         """The folder that ranks read, once it holds what a folder below the work folder does."""
         return data
 
-    def start(
-        self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
-    ) -> list[str]:
+    def start(self, launcher: Words, options: Words = (), *, shared: bool = False) -> list[str]:
         """The command that starts a launcher on every node.
 
         Args:
@@ -111,9 +110,7 @@ class ThisMachine(Place):
         as_nvml_counts = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID"} if used else {}
         self.variables = {"CUDA_VISIBLE_DEVICES": ",".join(used), **as_nvml_counts}
 
-    def start(
-        self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
-    ) -> list[str]:
+    def start(self, launcher: Words, options: Words = (), *, shared: bool = False) -> list[str]:
         gpus = self.variables["CUDA_VISIBLE_DEVICES"]
         return [
             gpus if part == VISIBLE_GPUS else part.replace("{node_rank}", "0") for part in launcher
@@ -168,17 +165,15 @@ class SlurmJob(Place):
             self.environment,
         )
         if copied.returncode:
-            said = copied.stderr.strip().splitlines() or ["no reason was printed"]
-            raise ReperfError(f"{target}: cannot be copied there from {data}: {said[0]}")
+            lines = copied.stderr.strip().splitlines() or ["no reason was printed"]
+            raise ReperfError(f"{target}: cannot be copied there from {data}: {lines[0]}")
         return target
 
     def ports(self, count: int) -> tuple[int, ...]:
         return tuple(range(self._first_port, self._first_port + count))
 
-    def start(
-        self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
-    ) -> list[str]:
-        options = [
+    def start(self, launcher: Words, options: Words = (), *, shared: bool = False) -> list[str]:
+        steps = [
             *_of_nodes(self.nodes),
             "--ntasks-per-node=1",
             f"--cpus-per-task={self._cpus}",
@@ -188,7 +183,7 @@ class SlurmJob(Place):
             # Else the second step would wait for what the first one holds.
             *(["--overlap"] if shared else []),
         ]
-        return ["srun", *options, *srun_options, *_on_its_node(launcher, self._before)]
+        return ["srun", *steps, *options, *_on_its_node(launcher, self._before)]
 
     def on_others(self, command: Sequence[str]) -> list[str]:
         others = self.nodes[1:]
@@ -221,9 +216,7 @@ class Hosts(Place):
         self.variables = {"CUDA_VISIBLE_DEVICES": gpus, **as_nvml_counts, **variables}
         self.meters = self.on_others([*_METER, str(run.devices_per_node), "{host}"])
 
-    def start(
-        self, launcher: Sequence[str], srun_options: Sequence[str] = (), *, shared: bool = False
-    ) -> list[str]:
+    def start(self, launcher: Words, options: Words = (), *, shared: bool = False) -> list[str]:
         gpus = self.variables["CUDA_VISIBLE_DEVICES"]
         words = [gpus if part == VISIBLE_GPUS else part for part in launcher]
         return command_on(self._remote, self._hosts, words, self._run, "--label")

@@ -83,7 +83,7 @@ def look(gpus: Collection[str]) -> tuple[str, bool]:
     """The other work of this machine in words, "" for none, and whether it spoils numbers."""
     from reperf.training.load import Watch  # noqa: PLC0415 - NVML's bindings are slow to import
 
-    load = Watch(list(gpus)).load(ours=False)
+    load = Watch(list(gpus)).load(all_descend=False)
     share, busiest = load.before or 0.0, _busiest(gpus)
     works = {
         f"other work takes {100 * share:.0f} % of the CPUs' time": share > BESIDE,

@@ -263,12 +263,12 @@ class JobEnd(NamedTuple):
     """How a job ended, in Slurm's own words."""
 
     state: str  # such as TIMEOUT or NODE_FAIL
-    said: str  # all of it on one line
+    text: str  # all of it on one line
 
     @property
     def is_news(self) -> bool:
         """Whether it says more than that the job's own command ended, well or not."""
-        return self.state != "COMPLETED" and "NonZeroExitCode" not in self.said
+        return self.state != "COMPLETED" and "NonZeroExitCode" not in self.text
 
 
 def end_of_job(job: str) -> JobEnd:
@@ -324,8 +324,8 @@ def _own(fields: str, *states: str) -> list[tuple[str, ...]]:
 def status_command() -> str:
     """The command that says how a job ended: sacct if a database keeps accounts, else squeue."""
     settings = ask("scontrol", "show", "config")
-    kept = any(re.match(r"AccountingStorageType\s*=.*/slurmdbd", line) for line, *_ in settings)
-    return "sacct" if kept else "squeue"
+    setting = r"AccountingStorageType\s*=.*/slurmdbd"
+    return "sacct" if any(re.match(setting, line) for line, *_ in settings) else "squeue"
 
 
 def cancel_jobs(folder: Path) -> list[str]:

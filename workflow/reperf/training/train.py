@@ -20,7 +20,7 @@ from reperf.data.set_read import read_of_set
 from reperf.errors import ReperfError
 from reperf.files import sha256
 from reperf.layout import ROOT, RUN_LOG, RUN_RECORD
-from reperf.logs.events import is_number
+from reperf.logs.events import MARK, is_number
 from reperf.logs.formats import mllog
 from reperf.machine import describe_host, why_not_in_precision
 from reperf.plans.run_plan import RunPlan
@@ -36,7 +36,7 @@ from reperf.records.run_record import (
     Setting,
 )
 from reperf.systems.workloads import load_workloads
-from reperf.training.launch import STEP_MARK, Outcome
+from reperf.training.launch import Outcome
 from reperf.training.load import Watch
 from reperf.training.places import Place
 from reperf.training.start import Start, start_of, why_not_planned
@@ -225,7 +225,7 @@ def _to_its_end(
             **reported,
             "matrix_rate": computed and matrix_rate(run, place.nodes[0], computed.compute),
             # Slurm, or an engine that must be told to remove containers, starts them elsewhere.
-            "load": watch.load(ours=place.is_local and not start.trainers.clean_up),
+            "load": watch.load(all_descend=place.is_local and not start.trainers.clean_up),
             "power": power_of_window(meters, window, mllog.read_ends(log, window)),
             "log_sha256": sha256(log),
         }
@@ -275,10 +275,10 @@ def _judge(
 def _servers_ended(run: Run, outcome: Outcome, tail: str) -> tuple[Status, str]:
     """The status and the reason where servers ended before the trainers did."""
     named = _SERVER_ENDED.findall(tail)
-    who = named[0] if named else f"the servers ended with status {outcome.servers_ended}"
-    if "SIGKILL" in who and outcome.out_of_memory_kills:
-        return "oom", f"{who} because the machine's memory was full"
-    return "failed", f"{who}, before the trainers; {_last_heard(run, outcome)}"
+    which = named[0] if named else f"the servers ended with status {outcome.servers_ended}"
+    if "SIGKILL" in which and outcome.out_of_memory_kills:
+        return "oom", f"{which} because the machine's memory was full"
+    return "failed", f"{which}, before the trainers; {_last_heard(run, outcome)}"
 
 
 def _wrong_model(run: Run, facts: dict[str, Any]) -> str:
@@ -343,8 +343,8 @@ def _crash(run: Run, outcome: Outcome, log: Path) -> tuple[Status, str]:
         return "oom", "a process was killed because the machine's memory was full"
     # Nobody caught it, so the trainer could not report it.
     if _NO_MEMORY.search(tail) or (run.memory_limit and _NO_PLACE.search(tail)):
-        who = _name_of_rank(run, *ended[0][:2]) if ended else "a process"
-        return "oom", f"{who} ran out of memory and died; {_last_heard(run, outcome)}"
+        which = _name_of_rank(run, *ended[0][:2]) if ended else "a process"
+        return "oom", f"{which} ran out of memory and died; {_last_heard(run, outcome)}"
     # A rank that gives up waiting aborts, and its launcher ends the others.
     if _GAVE_UP.search(tail) and not set(signals) - {"SIGABRT", "SIGTERM"}:
         return "timeout", f"a rank gave up waiting for another; {_last_heard(run, outcome)}"
@@ -384,11 +384,11 @@ def _waited_for(tail: str) -> str:
             rf"\b(rank \d+ \(stage \d+\)): (?!{QUIET} )(?:waits for (.+))?", line
         ):
             waits[match[1]] = (match[2] or "").split(OR)
-        elif STEP_MARK.decode() in line:
+        elif MARK.decode() in line:
             waits["rank 0 (stage 0)"] = [""]
-    named = dict.fromkeys(whom for every in waits.values() for whom in every if whom)
-    silent = [whom for whom in named if not any(waits.get(whom, ()))]
-    silent.sort(key=lambda whom: not whom.startswith("rank "))
+    named = dict.fromkeys(name for every in waits.values() for name in every if name)
+    silent = [name for name in named if not any(waits.get(name, ()))]
+    silent.sort(key=lambda name: not name.startswith("rank "))
     return f"{silent[0]} is waited for; " if silent else ""
 
 
@@ -418,18 +418,18 @@ def _last_of(
         return f"{unheard[0]} of {len(names)} was never heard of"
     suspects = [heard[number] for number in hung] or [*heard.values()]
     last = min(suspects, key=lambda sign: (sign.iteration or 0, sign.seconds))
-    who = f"{names[last.rank]} of {len(names)} was"
+    which = f"{names[last.rank]} of {len(names)} was"
     if len(names) > 1 and not hung and len({sign.iteration for sign in suspects}) == 1:
-        who = f"all {len(names)} {kind} were"
+        which = f"all {len(names)} {kind} were"
     where = f"at iteration {last.iteration}" if last.iteration else "before its first iteration"
-    return f"{who} last heard of {where}, {last.seconds:.0f} s in"
+    return f"{which} last heard of {where}, {last.seconds:.0f} s in"
 
 
 def last_lines(log: Path) -> str:
     """The last three lines of a log that are no steps, in one: what a crash looked like."""
     # Some launchers print rules.
     lines = [line.strip() for line in _tail(log).splitlines() if re.search(r"\w", line)]
-    shown = [line for line in lines if STEP_MARK.decode() not in line and f": {QUIET} " not in line]
+    shown = [line for line in lines if MARK.decode() not in line and f": {QUIET} " not in line]
     return " | ".join(shown[-3:])[-LONGEST_REASON:]
 
 

@@ -43,8 +43,8 @@ def new_try(run: Path, plan: RunPlan) -> Path:
 def keep(folder: Path, run: Path) -> None:
     """Copy a try's log and record to the run's own."""
     for name in RUN_FILES:
-        with (folder / name).open("rb") as kept, whole_file(run / name, "wb") as target:
-            shutil.copyfileobj(kept, target)
+        with (folder / name).open("rb") as source, whole_file(run / name, "wb") as target:
+            shutil.copyfileobj(source, target)
 
 
 def ended_try(plan: RunPlan, batch_size: int | None) -> Path | None:
@@ -114,7 +114,7 @@ def tell_of_slurm(run: Path, job: str, end: JobEnd) -> None:
                 continue
             update = {
                 "status": _SLURMS_ENDS.get(end.state, record.status),
-                "reason": f"{end.said}; {record.reason}"[:LONGEST_REASON],
+                "reason": f"{end.text}; {record.reason}"[:LONGEST_REASON],
                 "log_sha256": sha256(folder / RUN_LOG),
             }
             record.model_copy(update=update).write(folder / RUN_RECORD)

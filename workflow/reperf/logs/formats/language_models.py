@@ -30,9 +30,9 @@ def _length_and_batch(head: bytes) -> Iterator[Fact]:
 
     Where a line that overrides a setting is lost, they do not: then none of them is believed.
     """
-    said = {name: prod(map(int, value.split(b"*"))) for name, value in _SETTING.findall(head)}
+    printed = {name: prod(map(int, value.split(b"*"))) for name, value in _SETTING.findall(head)}
     tokens = {_number(match[1]) for match in _TOKENS.finditer(head)}
-    length, settings = said.get(b"block_size"), _UNSAID | said
+    length, settings = printed.get(b"block_size"), _UNSAID | printed
     if length and tokens == {length * prod(settings[name] for name in _UNSAID)} - {0}:
         yield "sample_tokens", length
         yield "batch_size", settings[b"batch_size"]

@@ -247,13 +247,13 @@ def _format(
         log = _Log()
 
         def read(match: re.Match[bytes], rank: tuple[int, ...]) -> Record | None:
-            said = event_of(match[0])
-            value, metadata, time = (said.get("value"), said.get("metadata"), said.get("time_ms"))
-            if not keys and (said.get("key") != "tracked_stats" or not isinstance(value, dict)):
+            line = event_of(match[0])
+            value, metadata, time = (line.get("value"), line.get("metadata"), line.get("time_ms"))
+            if not keys and (line.get("key") != "tracked_stats" or not isinstance(value, dict)):
                 return None
             metadata = metadata if isinstance(metadata, dict) else {}
             seconds = time / 1000 if is_number(time) else nan
-            event = _Event(said.get("key"), value, metadata, rank, seconds)
+            event = _Event(line.get("key"), value, metadata, rank, seconds)
             log.take(event)
             counted = count(log, event)
             if counted is None or isnan(seconds):
