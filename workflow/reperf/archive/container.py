@@ -80,7 +80,7 @@ def verified(path: Path) -> Iterator[zipfile.ZipFile]:
         raise ReperfError(f"{path}: {error.strerror or error}; name an archive") from None
     except _DAMAGE as error:
         why = " ".join(str(error).split()) or type(error).__name__
-        raise ReperfError(f"{path}: is no whole archive: {why}; copy it again, or name another") from None
+        raise ReperfError(f"{path}: is no whole archive: {why}; copy it again") from None
     with zipfile.ZipFile(path) as archive:
         yield archive
 
