@@ -23,7 +23,8 @@ def ours(took: float, speed: float = 0.0, drift: float = 0.0, span: tuple | None
         span: when its run began and ended, by its record, in seconds of the first clock.
     """
     lines, times = step_log(), [took * n / 100 for n in range(20, 121, 20)]
-    steps = [step(20 + 20 * n, at, 16, speed * 1600 / took or None) for n, at in enumerate(times)]
+    printed = speed * 1600 / took if speed else None
+    steps = [step(20 + 20 * n, at, 16, printed) for n, at in enumerate(times)]
     if drift or span:
         times[-1] += drift
         steps = [stamped(line, at) for line, at in zip(steps, times, strict=True)]
@@ -78,6 +79,7 @@ ANEW = "torchtitan", (20, 120)
         (lambda drift: ours(1.6, drift=drift), 0.049, 0.051, "the log's two clocks disagree"),
         (lambda drift: ours(16, drift=drift), 0.159, 0.163, "the log's two clocks disagree"),
         (ours, 1.7e-12, 1.5e-12, "implausible throughput"),
+        (ours, 1.7e-12, 0.0, "no time passes in the window"),
         (ours, 1.5e12, 1.7e12, "implausible throughput"),
         (lambda late: ours(16, span=(3.2 + late, 60)), 0.9, 1.1, "was written 1.1"),
         (lambda early: ours(16, span=(0, 19.2 - early)), 0.9, 1.1, "was written 1.1"),
