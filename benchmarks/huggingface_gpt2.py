@@ -1,7 +1,7 @@
-"""Hugging Face transformers' GPT-2 as its users train it, on a batch and from weights of ours.
+"""Hugging Face transformers' GPT-2 as its users train it, from our start weights, on our batch.
 
-benchmarks/training.py starts it beside our trainer, with the same flags. It says what a trainer of
-ours says, by the same step log, and needs torch and transformers. Compiled, with --batch-size=12
+benchmarks/training.py starts it beside our trainer, with the same flags. It prints the same step
+log, and needs torch and transformers. Compiled, with --batch-size=12
 and --precision=bf16, these are nanoGPT's settings: the recipe's optimizer is nanoGPT's, too.
 """
 

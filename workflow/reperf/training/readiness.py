@@ -62,7 +62,7 @@ def begin_or_wait(
         return
     logger.warning(f"this machine is busy: {work}; waiting until that ends, as on_busy asks")
     begun, quiet, looks = time.monotonic(), 0, 0
-    # Snakemake's own handler notes SIGTERM, and ends its jobs, of which there are none yet.
+    # Snakemake's own handler only ends jobs. None has begun yet, so the wait would go on.
     former = signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         while quiet < QUIET_LOOKS:

@@ -96,8 +96,8 @@ class Stage(Step):
                     boxes[kind, way] = kind(new, groups)
         self._from_before = boxes.get((Inbox, ACTIVATIONS))
         self._to_before = boxes.get((Outbox, GRADIENTS))
-        self._from_after = boxes.get((Inbox, GRADIENTS))
-        self._to_after = boxes.get((Outbox, ACTIVATIONS))
+        self._from_next = boxes.get((Inbox, GRADIENTS))
+        self._to_next = boxes.get((Outbox, ACTIVATIONS))
 
     def _forms(self, batch_size):
         """Size and type of what each stage but the last one gives for a batch."""
@@ -148,11 +148,11 @@ class Stage(Step):
                 if self._place.is_last:
                     losses.append([batch, self._model.loss(outputs, labels).item()])
                 else:
-                    self._to_after.send(batch, self._rank(1, batch), [outputs, labels])
+                    self._to_next.send(batch, self._rank(1, batch), [outputs, labels])
             if parcel is not None:
                 self._from_before.give_back(parcel)
         if not self._place.is_last:
-            self._to_after.all_arrived()
+            self._to_next.all_arrived()
         self._network.train()
         of_all = dict(one for some in self._backend.gather(losses) for one in some)
         return of_all[0]
@@ -169,7 +169,7 @@ class Stage(Step):
 
     def finish(self):
         self._train(self._turns.batches)
-        for box in (self._to_before, self._to_after):
+        for box in (self._to_before, self._to_next):
             if box is not None:
                 box.all_arrived()
 
@@ -203,7 +203,7 @@ class Stage(Step):
             if self._place.is_last:
                 outputs = self._model.loss(outputs, labels)
         if not self._place.is_last:
-            self._to_after.send(batch, self._rank(1, batch), [outputs.detach(), labels])
+            self._to_next.send(batch, self._rank(1, batch), [outputs.detach(), labels])
         counts = [weight._version for weight in self._weights]
         self._in_flight.append(Flight(self._weights, counts, parcel, wanting, outputs))
 
@@ -220,8 +220,8 @@ class Stage(Step):
             outputs = self._scaler.scale(outputs)
         else:
             with self.waits.of(GRADIENTS, self._who(self._rank(1, batch))):
-                came = self._from_after.take(batch)
-            self._to_after.arrived(batch, self._rank(1, batch))
+                came = self._from_next.take(batch)
+            self._to_next.arrived(batch, self._rank(1, batch))
             if self._backward_turn < self._turns.batches:
                 self._expect_gradients(turn + 1)
             given, loss = came.tensors
@@ -231,7 +231,7 @@ class Stage(Step):
         if not any(flight.weights is one for one in needed):
             self._spare.append(flight.weights)
         if came is not None:
-            self._from_after.give_back(came)
+            self._from_next.give_back(came)
         if flight.parcel is not None:
             *gradients, onwards = gradients
             target = self._rank(-1, batch)
@@ -288,7 +288,7 @@ class Stage(Step):
 
     def _expect_gradients(self, turn):
         batch = self._turns.batch(turn)
-        self._from_after.expect(batch, self._rank(1, batch))
+        self._from_next.expect(batch, self._rank(1, batch))
 
     def _rank(self, further, batch):
         """Who has a batch in the stage before, -1, or after, 1."""
